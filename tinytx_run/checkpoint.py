@@ -16,7 +16,6 @@ this is what the page that trains writes and reads.
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Mapping, Sequence
@@ -47,6 +46,7 @@ from tinytx_run.files import (
     json_bytes,
     locked,
     make_folder,
+    parse_json,
     read_file,
     read_json,
     read_tensors,
@@ -357,11 +357,7 @@ def _read_metadata(file: Path) -> dict[str, Any]:
     """The same of one file that holds a model."""
     with safe_open(file, "pt") as opened:
         metadata = opened.metadata() or {}
-    try:
-        description = json.loads(metadata.get(METADATA, "{}"))
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{file} must describe its model in JSON: {error}") from error
-    description = _checked(description if isinstance(description, dict) else {}, file)
+    description = _checked(parse_json(metadata.get(METADATA, "{}"), file), file)
     if off := [name for name, on in description.get("switches", {}).items() if not on]:
         got = f"one without {' and '.join(off)}"
         raise ValueError(f"{file} must hold a model that tinytx can build, got {got}")

@@ -30,15 +30,8 @@ NEW, OLD = ".tinytx-new", ".tinytx-old"  # endings of temporary names
 
 def json_bytes(content: Mapping[str, Any]) -> bytes:
     """A mapping as readable JSON; equal content gives equal bytes."""
-    written = json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False, default=_plain)
+    written = json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False, default=np.generic.item)
     return (written + "\n").encode()
-
-
-def _plain(number: object) -> object:
-    """A number of NumPy as one of Python."""
-    if isinstance(number, np.generic):
-        return number.item()
-    raise TypeError(f"content must be such as JSON has, got a {type(number).__name__}")
 
 
 def library(name: str, what: str) -> Any:
@@ -158,7 +151,7 @@ def read_file(file: Path) -> bytes:
     """
     content = _read(file)
     sums = file.with_name(CHECKSUM_FILE)
-    wanted = _parse_json(_read(sums), sums).get(file.name) if sums.exists() else None
+    wanted = parse_json(_read(sums), sums).get(file.name) if sums.exists() else None
     if wanted not in (None, _checksum(content)):
         raise ValueError(f"{file} is damaged: size and SHA-256 must be {wanted}, got {_checksum(content)}")
     return content
@@ -172,7 +165,7 @@ def check_folder(folder: Path) -> None:
 
 def read_json(file: Path) -> dict[str, Any]:
     """A JSON object; ValueError names a file that is missing, damaged or holds none."""
-    return _parse_json(read_file(file), file)
+    return parse_json(read_file(file), file)
 
 
 def read_tensors(file: Path) -> dict[str, Tensor]:
@@ -196,7 +189,8 @@ def _read(file: Path) -> bytes:
     return file.read_bytes()
 
 
-def _parse_json(content: bytes, file: Path) -> dict[str, Any]:
+def parse_json(content: bytes | str, file: Path) -> dict[str, Any]:
+    """The object that JSON of a file holds; ValueError for anything else."""
     try:
         parsed = json.loads(content)
     except (ValueError, RecursionError) as error:

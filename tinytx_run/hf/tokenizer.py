@@ -107,11 +107,6 @@ class PretrainedTokenizer(Tokenizer):
         start = next((i for i in range(len(framed)) if framed[i : i + len(bare)] == bare), 0)
         return tuple(framed[:start]), tuple(framed[start + len(bare) :])
 
-    @classmethod
-    def train(cls, *args: Any, **settings: Any) -> Tokenizer:
-        """Raise TypeError: such a tokenizer belongs to a trained model."""
-        raise TypeError("a PretrainedTokenizer cannot be trained: use Tokenizer.train")
-
     @property
     def vocab_size(self) -> int:
         """Number of ids of the model."""

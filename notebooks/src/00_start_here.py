@@ -228,9 +228,7 @@ course.quiz("start_here")
 
 # %%
 def attention_row(query, keys):
-    ### BEGIN SOLUTION
     ...
-    ### END SOLUTION
 
 
 # %%

@@ -281,9 +281,7 @@ course.quiz("tokens")
 
 # %%
 def decode_bpe(tokens):
-    ### BEGIN SOLUTION
     ...
-    ### END SOLUTION
 
 
 # %%
@@ -299,9 +297,7 @@ course.check("decode_bpe", decode_bpe)
 
 # %%
 def merge_pair(tokens, left, right):
-    ### BEGIN SOLUTION
     ...
-    ### END SOLUTION
 
 
 # %%
@@ -313,9 +309,7 @@ course.check("merge_pair", merge_pair)
 
 # %%
 def learn_merges(words, n_merges):
-    ### BEGIN SOLUTION
     ...
-    ### END SOLUTION
 
 
 # %%
@@ -327,9 +321,7 @@ course.check("learn_merges", learn_merges)
 
 # %%
 def encode_bpe(word, merges):
-    ### BEGIN SOLUTION
     ...
-    ### END SOLUTION
 
 
 # %%

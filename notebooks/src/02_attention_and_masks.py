@@ -362,9 +362,7 @@ course.quiz("attention_and_masks")
 
 # %%
 def window_prefix_mask(seq_len, window, prefix):
-    ### BEGIN SOLUTION
     ...
-    ### END SOLUTION
 
 
 # %%
@@ -380,9 +378,7 @@ course.check("window_prefix_mask", window_prefix_mask)
 
 # %%
 def causal_mask(seq_len):
-    ### BEGIN SOLUTION
     ...
-    ### END SOLUTION
 
 
 # %%
@@ -394,9 +390,7 @@ course.check("causal_mask", causal_mask)
 
 # %%
 def padding_mask(token_ids, pad_id):
-    ### BEGIN SOLUTION
     ...
-    ### END SOLUTION
 
 
 # %%
@@ -408,9 +402,7 @@ course.check("padding_mask", padding_mask)
 
 # %%
 def attention(q, k, v, mask):
-    ### BEGIN SOLUTION
     ...
-    ### END SOLUTION
 
 
 # %%
@@ -422,9 +414,7 @@ course.check("attention", attention)
 
 # %%
 def leaks_future(model, x):
-    ### BEGIN SOLUTION
     ...
-    ### END SOLUTION
 
 
 # %%

@@ -374,9 +374,7 @@ course.quiz("positions")
 
 # %%
 def score_new_token(q, k, turned_keys):
-    ### BEGIN SOLUTION
     ...
-    ### END SOLUTION
 
 
 # %%
@@ -392,9 +390,7 @@ course.check("score_new_token", score_new_token)
 
 # %%
 def sinusoidal_positions(max_len, d_model):
-    ### BEGIN SOLUTION
     ...
-    ### END SOLUTION
 
 
 # %%
@@ -406,9 +402,7 @@ course.check("sinusoidal_positions", sinusoidal_positions)
 
 # %%
 def rotate(x, positions):
-    ### BEGIN SOLUTION
     ...
-    ### END SOLUTION
 
 
 # %%
@@ -420,9 +414,7 @@ course.check("rotate", rotate)
 
 # %%
 def alibi_bias(n_heads, seq_len):
-    ### BEGIN SOLUTION
     ...
-    ### END SOLUTION
 
 
 # %%

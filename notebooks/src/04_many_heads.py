@@ -331,9 +331,7 @@ course.quiz("many_heads")
 
 # %%
 def head_contributions(context, w_o):
-    ### BEGIN SOLUTION
     ...
-    ### END SOLUTION
 
 
 # %%
@@ -347,9 +345,7 @@ course.check("head_contributions", head_contributions)
 
 # %%
 def split_heads(x, n_heads):
-    ### BEGIN SOLUTION
     ...
-    ### END SOLUTION
 
 
 # %%
@@ -361,9 +357,7 @@ course.check("split_heads", split_heads)
 
 # %%
 def merge_heads(context):
-    ### BEGIN SOLUTION
     ...
-    ### END SOLUTION
 
 
 # %%
@@ -375,9 +369,7 @@ course.check("merge_heads", merge_heads)
 
 # %%
 def multi_head_attention(x, w_q, w_k, w_v, w_o, n_heads, mask):
-    ### BEGIN SOLUTION
     ...
-    ### END SOLUTION
 
 
 # %%

@@ -508,9 +508,7 @@ course.quiz("the_block")
 
 # %%
 def parallel_block(x, attn, ff, norm):
-    ### BEGIN SOLUTION
     ...
-    ### END SOLUTION
 
 
 # %%
@@ -524,9 +522,7 @@ course.check("parallel_block", parallel_block)
 
 # %%
 def layer_norm(x, gamma, beta, eps):
-    ### BEGIN SOLUTION
     ...
-    ### END SOLUTION
 
 
 # %%
@@ -538,9 +534,7 @@ course.check("layer_norm", layer_norm)
 
 # %%
 def feed_forward(x, w_up, b_up, w_down, b_down):
-    ### BEGIN SOLUTION
     ...
-    ### END SOLUTION
 
 
 # %%
@@ -552,9 +546,7 @@ course.check("feed_forward", feed_forward)
 
 # %%
 def block(x, attn, ff, attn_norm, ff_norm, norm_first):
-    ### BEGIN SOLUTION
     ...
-    ### END SOLUTION
 
 
 # %%

@@ -259,9 +259,7 @@ course.quiz("counting_parameters")
 
 # %%
 def count_llama(vocab_size, d_model, n_layers, d_ff, kv_dim):
-    ### BEGIN SOLUTION
     ...
-    ### END SOLUTION
 
 
 # %%
@@ -275,9 +273,7 @@ course.check("count_llama", count_llama)
 
 # %%
 def count_language_model(vocab_size, d_model, n_layers, d_ff):
-    ### BEGIN SOLUTION
     ...
-    ### END SOLUTION
 
 
 # %%
@@ -289,9 +285,7 @@ course.check("count_language_model", count_language_model)
 
 # %%
 def count_gpt2(vocab_size, max_len, d_model, n_heads, n_layers):
-    ### BEGIN SOLUTION
     ...
-    ### END SOLUTION
 
 
 # %%

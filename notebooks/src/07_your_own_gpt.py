@@ -125,9 +125,7 @@ class Block(nn.Module):
 
 # %%
 def tiny_gpt(token_ids, token_embed, positions, blocks, final_norm, w_out):
-    ### BEGIN SOLUTION
     ...
-    ### END SOLUTION
 
 
 # %%
@@ -391,9 +389,7 @@ course.quiz("your_own_gpt")
 
 # %%
 def tie_embeddings(model):
-    ### BEGIN SOLUTION
     ...
-    ### END SOLUTION
 
 
 # %%
@@ -405,9 +401,7 @@ course.check("tie_embeddings", tie_embeddings)
 
 # %%
 def generate(model, token_ids, n_new, max_len, draw):
-    ### BEGIN SOLUTION
     ...
-    ### END SOLUTION
 
 
 # %%
@@ -419,9 +413,7 @@ course.check("generate", generate)
 
 # %%
 def next_token_probs(logits, temperature, top_k, top_p):
-    ### BEGIN SOLUTION
     ...
-    ### END SOLUTION
 
 
 # %%

@@ -514,9 +514,7 @@ course.quiz("pretraining")
 
 # %%
 def answer_loss(logits, token_ids, prompt_lens, pad_id):
-    ### BEGIN SOLUTION
     ...
-    ### END SOLUTION
 
 
 # %%
@@ -530,9 +528,7 @@ course.check("answer_loss", answer_loss)
 
 # %%
 def shift_targets(token_ids):
-    ### BEGIN SOLUTION
     ...
-    ### END SOLUTION
 
 
 # %%
@@ -544,9 +540,7 @@ course.check("shift_targets", shift_targets)
 
 # %%
 def language_model_loss(logits, targets, pad_id):
-    ### BEGIN SOLUTION
     ...
-    ### END SOLUTION
 
 
 # %%
@@ -558,9 +552,7 @@ course.check("language_model_loss", language_model_loss)
 
 # %%
 def perplexity(total_nats, n_tokens):
-    ### BEGIN SOLUTION
     ...
-    ### END SOLUTION
 
 
 # %%

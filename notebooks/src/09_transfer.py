@@ -481,9 +481,7 @@ course.quiz("transfer")
 
 # %%
 def gain_interval(ours, theirs, t):
-    ### BEGIN SOLUTION
     ...
-    ### END SOLUTION
 
 
 # %%
@@ -498,9 +496,7 @@ course.check("gain_interval", gain_interval)
 
 # %%
 def mean_pool(hidden, mask):
-    ### BEGIN SOLUTION
     ...
-    ### END SOLUTION
 
 
 # %%
@@ -512,9 +508,7 @@ course.check("mean_pool", mean_pool)
 
 # %%
 def freeze(model):
-    ### BEGIN SOLUTION
     ...
-    ### END SOLUTION
 
 
 # %%
@@ -526,9 +520,7 @@ course.check("freeze", freeze)
 
 # %%
 def last_token(hidden, mask):
-    ### BEGIN SOLUTION
     ...
-    ### END SOLUTION
 
 
 # %%

@@ -400,9 +400,7 @@ course.quiz("masked_or_causal")
 
 # %%
 def mask_words(tokens, chosen):
-    ### BEGIN SOLUTION
     ...
-    ### END SOLUTION
 
 
 # %%
@@ -417,9 +415,7 @@ course.check("mask_words", mask_words)
 
 # %%
 def masked_loss(logits, labels):
-    ### BEGIN SOLUTION
     ...
-    ### END SOLUTION
 
 
 # %%
@@ -431,9 +427,7 @@ course.check("masked_loss", masked_loss)
 
 # %%
 def mask_tokens(token_ids, mask_id, special_ids, vocab_size, p, generator):
-    ### BEGIN SOLUTION
     ...
-    ### END SOLUTION
 
 
 # %%

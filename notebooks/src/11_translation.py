@@ -506,9 +506,7 @@ course.quiz("translation")
 
 # %%
 def chrf(translation, reference):
-    ### BEGIN SOLUTION
     ...
-    ### END SOLUTION
 
 
 # %%
@@ -522,9 +520,7 @@ course.check("chrf", chrf)
 
 # %%
 def cross_attention_mask(src_ids, tgt_ids, pad_id):
-    ### BEGIN SOLUTION
     ...
-    ### END SOLUTION
 
 
 # %%
@@ -536,9 +532,7 @@ course.check("cross_attention_mask", cross_attention_mask)
 
 # %%
 def greedy_decode(step, bos_id, eos_id, max_len):
-    ### BEGIN SOLUTION
     ...
-    ### END SOLUTION
 
 
 # %%
@@ -550,9 +544,7 @@ course.check("greedy_decode", greedy_decode)
 
 # %%
 def beam_search(step, bos_id, eos_id, beam_size, max_len, length_penalty):
-    ### BEGIN SOLUTION
     ...
-    ### END SOLUTION
 
 
 # %%

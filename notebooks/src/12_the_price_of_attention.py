@@ -163,9 +163,7 @@ course.widgets.shapes(batch_size=2, seq_len=5, d_model=8, n_heads=2, d_ff=10, st
 
 # %%
 def attention_flops(seq_len, d_model, n_heads):
-    ### BEGIN SOLUTION
     ...
-    ### END SOLUTION
 
 
 # %%
@@ -520,9 +518,7 @@ course.quiz("the_price_of_attention")
 
 # %%
 def longest_chain(waits_for):
-    ### BEGIN SOLUTION
     ...
-    ### END SOLUTION
 
 
 # %%

@@ -324,9 +324,7 @@ course.quiz("faster_and_larger")
 
 # %%
 def batch_at_ridge(d_in, d_out, bytes_a_number, ridge):
-    ### BEGIN SOLUTION
     ...
-    ### END SOLUTION
 
 
 # %%
@@ -342,9 +340,7 @@ course.check("batch_at_ridge", batch_at_ridge)
 
 # %%
 def padded_cost(lengths, batch_size):
-    ### BEGIN SOLUTION
     ...
-    ### END SOLUTION
 
 
 # %%

@@ -653,9 +653,7 @@ course.quiz("since_2017")
 
 # %%
 def windowed_cache(n_layers, n_full, n_kv_heads, head_dim, n_tokens, window):
-    ### BEGIN SOLUTION
     ...
-    ### END SOLUTION
 
 
 # %%
@@ -669,9 +667,7 @@ course.check("windowed_cache", windowed_cache)
 
 # %%
 def rms_norm(x, gamma, eps):
-    ### BEGIN SOLUTION
     ...
-    ### END SOLUTION
 
 
 # %%
@@ -683,9 +679,7 @@ course.check("rms_norm", rms_norm)
 
 # %%
 def grouped_query_attention(q, k, v, mask):
-    ### BEGIN SOLUTION
     ...
-    ### END SOLUTION
 
 
 # %%

@@ -434,9 +434,7 @@ course.quiz("real_text")
 
 # %%
 def grouped_split(groups, n_test):
-    ### BEGIN SOLUTION
     ...
-    ### END SOLUTION
 
 
 # %%
@@ -491,9 +489,7 @@ for text in asked:
 
 # %%
 def repeated_texts(train, test):
-    ### BEGIN SOLUTION
     ...
-    ### END SOLUTION
 
 
 # %%

@@ -521,9 +521,7 @@ course.quiz("real_models")
 
 # %%
 def split_by_head(weight, n_heads):
-    ### BEGIN SOLUTION
     ...
-    ### END SOLUTION
 
 
 # %%
@@ -537,9 +535,7 @@ course.check("split_by_head", split_by_head)
 
 # %%
 def lora_start(layer, rank):
-    ### BEGIN SOLUTION
     ...
-    ### END SOLUTION
 
 
 # %%

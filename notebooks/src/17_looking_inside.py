@@ -550,9 +550,7 @@ course.quiz("looking_inside")
 
 # %%
 def selectivity(fit, hidden, labels, words, is_train, draws):
-    ### BEGIN SOLUTION
     ...
-    ### END SOLUTION
 
 
 # %%

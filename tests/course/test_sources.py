@@ -4,14 +4,14 @@ import ast
 import math
 import re
 from collections import Counter
-from functools import cache, partial
+from functools import cache
 
 import pytest
 import torch
 
 import tinytx as tx
 import tinytx_course as course
-from tinytx_course.building.editions import cell_of_edition, check_calls, has_solution, with_solution
+from tinytx_course.building.editions import check_calls, program_of
 from tinytx_course.building.notebooks import read_source
 from tinytx_course.building.statements import statements, statements_in
 from tinytx_course.exercises.checking import EXERCISES, check
@@ -19,11 +19,6 @@ from tinytx_course.exercises.telling import where_to_read
 from tinytx_course.lessons import LESSONS, project_root
 
 WIDTH = 88  # columns of code that a page shows without scrolling
-learners_cell = partial(cell_of_edition, solved=False)
-
-
-def solved_cell(source):
-    return cell_of_edition(with_solution(source), solved=True)
 
 
 @cache
@@ -36,19 +31,19 @@ def code_of(lesson):
 
 
 def exercises_in(lesson):
-    """Return (task, stub, check) for each exercise: the cell with the solution and its neighbours."""
+    """Return (task, stub, check) for each exercise: the cell with the stub and its neighbours."""
     cells = cells_of(lesson)
-    places = [i for i, c in enumerate(cells) if c.cell_type == "code" and has_solution(c.source)]
+    places = [i for i, c in enumerate(cells) if c.cell_type == "code" and program_of(c.source)]
     return [cells[i - 1 : i + 2] for i in places]
 
 
 def checked(cell):
-    return [call.name for call in check_calls(ast.parse(learners_cell(cell.source)))]
+    return [call.name for call in check_calls(ast.parse(cell.source))]
 
 
 def test_code_is_not_wider_than_a_page(lesson):
-    lines = [line for cell in code_of(lesson) for line in with_solution(cell.source).splitlines()]
-    assert [line for line in lines if len(line) > WIDTH] == []
+    cells = [program_of(cell.source) or cell.source for cell in code_of(lesson)]
+    assert [line for cell in cells for line in cell.splitlines() if len(line) > WIDTH] == []
 
 
 def test_every_exercise_is_checked_once_in_its_own_lesson_and_nowhere_else():
@@ -59,15 +54,14 @@ def test_every_exercise_is_checked_once_in_its_own_lesson_and_nowhere_else():
 
 
 def test_every_exercise_has_the_format_of_the_course(lesson):
-    for task, stub, call in exercises_in(lesson):
-        body = ast.parse(learners_cell(stub.source)).body
-        functions = {node.name: node for node in body if isinstance(node, ast.FunctionDef)}
-        assert not any(ast.get_docstring(function) for function in functions.values()), stub.source
+    found = exercises_in(lesson)
+    assert len(found) == sum(one.lesson == lesson.number for one in EXERCISES.values())
+    for task, stub, call in found:
         (name,) = checked(call)
         assert [EXERCISES[name].statement] == statements_in(task.source, lesson.number)
         plain = f'course.check("{name}", {name})'
         assert call.source in (plain, f"verdict = {plain}\nverdict")
-        assert EXERCISES[name].signature == f"{name}({ast.unparse(functions[name].args)})"
+        assert stub.source == f"def {EXERCISES[name].signature}:\n    ..."
 
 
 def test_what_exercises_ask_is_in_the_lesson_once_and_trains_one_of_its_outcomes(lesson):
@@ -86,8 +80,8 @@ def test_its_quiz_is_asked_once_before_the_last_exercises(lesson):
     cells = cells_of(lesson)
     asked = [i for i, c in enumerate(cells) if c.cell_type == "code" and "course.quiz(" in c.source]
     assert [cells[i].source for i in asked] == [f'course.quiz("{lesson.slug}")']
-    solutions = [i for i, c in enumerate(cells) if c.cell_type == "code" and has_solution(c.source)]
-    assert all(quiz < max(solutions) for quiz in asked if solutions)
+    stubs = [i for i, c in enumerate(cells) if c.cell_type == "code" and program_of(c.source)]
+    assert all(quiz < max(stubs) for quiz in asked if stubs)
 
 
 def names_bound(tree):
@@ -103,8 +97,8 @@ def test_no_later_cell_uses_what_an_exercise_defines(lesson):
     """But where the lesson has its own for those whose check has not passed."""
     answers = set()
     for cell in code_of(lesson):
-        tree = ast.parse(solved_cell(cell.source))
-        if has_solution(cell.source):
+        tree = ast.parse(program_of(cell.source) or cell.source)
+        if program_of(cell.source):
             answers |= names_bound(tree)
         elif not checked(cell) and "if not verdict.passed:" not in cell.source:
             names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
@@ -119,10 +113,10 @@ def test_solutions_pass_their_own_checks_and_stubs_are_not_attempted(lesson):
         space = {"torch": torch, "nn": torch.nn, "tx": tx, "course": course, "math": math}
         space["F"] = torch.nn.functional
         (name,) = checked(call)
-        exec(solved_cell(stub.source), space)
+        exec(program_of(stub.source), space)
         verdict = check(name, space[name], display=False)
         assert verdict.passed, verdict
-        exec(learners_cell(stub.source), space)
+        exec(stub.source, space)
         verdict = check(name, space[name], display=False)
         assert not verdict.passed and not verdict.attempted and verdict.mistake is None
 

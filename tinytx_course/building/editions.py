@@ -1,9 +1,9 @@
 """Two editions from one source: the learner's, with stubs and folded solutions, and the solved one.
 
-Solutions lie between the markers of nbgrader; where only ``...`` does, the right program of the exercise is
-written there. The solved edition keeps them and says in its metadata which cells are graded: it is what
-nbgrader calls the instructor version of an assignment. In both the cells of a section whose heading begins
-with *Further:* have a tag: they are no part of the core.
+A stub is a code cell with a function of ``...`` and nothing else. The solved edition has in its place the
+right program of the exercise, between the markers of nbgrader, and says in its metadata which cells are
+graded: it is what nbgrader calls the instructor version of an assignment. In both the cells of a section
+whose heading begins with *Further:* have a tag: they are no part of the core.
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ if TYPE_CHECKING:  # grading reads calls of checks, and shall not wait for nbfor
     from nbformat import NotebookNode
 
 BEGIN, END = "### BEGIN SOLUTION", "### END SOLUTION"
-_OPEN = re.compile(rf"^def (\w+)\(.*\):\n    {BEGIN}\n    \.\.\.\n    {END}$", re.M)
+_STUB = re.compile(r"def (\w+)\(.*\):\n    \.\.\.")
 _HEADING = re.compile(r"^(#{2,4}) (.+)\n?", re.M)
-_ALMOST = re.compile(r"(BEGIN|END)\s+SOLUTION", re.IGNORECASE)
 
 
 class CheckCall(NamedTuple):
@@ -97,85 +96,48 @@ def mark_further(cells: Iterable[NotebookNode]) -> list[NotebookNode]:
     return marked
 
 
-def has_solution(source: str) -> bool:
-    """Tell whether a cell holds a solution, or a marker that was meant to begin or end one."""
-    return _ALMOST.search(source) is not None
-
-
-def with_solution(source: str) -> str:
-    """Return a code cell in which a solution of only ``...`` has become the right program of its exercise.
+def program_of(source: str) -> str:
+    """Return the right program of the exercise whose stub a code cell is, and "" for any other cell.
 
     Raises
     ------
     ValueError
         If there is no such exercise, or its right program is more than one function.
-    """
-    from tinytx_course.exercises.checking import EXERCISES
-
-    def written(found: re.Match[str]) -> str:
-        text = getattr(EXERCISES[found[1]].solve, "text", "") if found[1] in EXERCISES else ""
-        head, _, body = text.strip().partition("\n")
-        if not head.startswith(f"def {found[1]}("):
-            raise ValueError(f"the right program of {found[1]} must be one function, got {text!r}")
-        return f"{head}\n    {BEGIN}\n{body}\n    {END}"
-
-    return _OPEN.sub(written, source)
-
-
-def cell_of_edition(source: str, *, solved: bool) -> str:
-    """Return a code cell without markers: with its solutions, or with ``...`` in place of each.
-
-    Raises
-    ------
-    ValueError
-        If the markers do not come in pairs.
 
     Examples
     --------
-    >>> source = "def f(x):\\n    ### BEGIN SOLUTION\\n    return x\\n    ### END SOLUTION"
-    >>> print(cell_of_edition(source, solved=False))
-    def f(x):
-        ...
+    >>> print(program_of("def padding_mask(token_ids, pad_id):\\n    ..."))
+    def padding_mask(token_ids, pad_id):
+        return token_ids != pad_id  # (B, S)
     """
-    lines: list[str] = []
-    solution: list[str] | None = None  # the lines since BEGIN, None outside
-    indent = ""
-    for line in source.splitlines():
-        marker = line.strip()
-        if marker == BEGIN and solution is None:
-            indent, solution = line[: line.index("#")], []
-        elif marker == END and solution is not None:
-            if not any(text.strip() for text in solution):
-                raise ValueError("a solution must hold a line, got an empty one")
-            lines += solution if solved else [f"{indent}..."]
-            solution = None
-        elif has_solution(line):
-            raise ValueError(f"{BEGIN} and {END} must come in pairs, each alone on its line, got {marker!r}")
-        else:
-            (lines if solution is None else solution).append(line)
-    if solution is not None:
-        raise ValueError(f"{BEGIN} must be followed by {END} in the same cell, got none")
-    return "\n".join(lines)
+    from tinytx_course.exercises.checking import EXERCISES
+
+    stub = _STUB.fullmatch(source)
+    if stub is None:
+        return ""
+    text = EXERCISES[stub[1]].solve.text.strip() if stub[1] in EXERCISES else ""
+    if not text.startswith(f"def {stub[1]}("):
+        raise ValueError(f"the right program of {stub[1]} must be one function, got {text!r}")
+    return text
 
 
 def make_edition(notebook: NotebookNode, *, solved: bool) -> None:
     """Turn the cells of a source into those of an edition, in place.
 
-    In the learner's edition a folded Solution, made from the lines between the markers, follows the cell that
-    calls the check. In the solved one the cells are marked for nbgrader, and a check that fails raises.
+    In the learner's edition a folded Solution follows the cell that calls the check. In the solved one the
+    cells are marked for nbgrader, and a check that fails raises.
 
     Raises
     ------
     ValueError
-        If markers do not come in pairs, the code cell after a solution calls no check, or a check names no
-        exercise.
+        If the code cell after a stub calls no check, or a stub or a check names no exercise.
     """
     from nbformat.v4 import new_markdown_cell
 
     from tinytx_course.exercises.checking import EXERCISES
 
     cells: list[NotebookNode] = []
-    pending: tuple[NotebookNode, str] | None = None  # a cell and its solution, whose check has not come yet
+    pending: tuple[NotebookNode, str] | None = None  # a stub and its solution, whose check has not come yet
     for cell in notebook.cells:
         cells.append(cell)
         if cell.cell_type != "code":
@@ -191,15 +153,16 @@ def make_edition(notebook: NotebookNode, *, solved: bool) -> None:
             if solved:
                 _for_nbgrader(pending[0], cell, names[0])
             else:
-                code = f"```python\n{pending[1].strip()}\n```"
+                code = f"```python\n{pending[1]}\n```"
                 folded = f"<details><summary>Solution</summary>\n\n{code}\n\n</details>"
                 tags = {"tags": [FURTHER]} if is_further(cell) else {}
                 cells.append(new_markdown_cell(folded, id=f"{cell.id}-solution", metadata=tags))
             pending = None
-        if has_solution(cell.source):
-            cell.source = with_solution(cell.source)
-            pending = cell, cell_of_edition(cell.source, solved=True)
-            cell.source = cell.source if solved else cell_of_edition(cell.source, solved=False)
+        if program := program_of(cell.source):
+            pending = cell, program
+            if solved:
+                head, _, body = program.partition("\n")
+                cell.source = f"{head}\n    {BEGIN}\n{body}\n    {END}"
     if pending is not None:
         raise ValueError(
             f"the code cell after a solution must call its check, got no cell after {pending[1]!r}"

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tinytx_course.building.editions import at_headings, cell_of_edition, is_further
+from tinytx_course.building.editions import at_headings, is_further
 from tinytx_course.building.elsewhere import is_first_cell, is_still
 from tinytx_course.building.statements import statements_in
 from tinytx_course.lessons import Lesson, Times, stored_times
@@ -54,7 +54,6 @@ def count_code(source: str) -> int:
     >>> count_code("x = 1  # one\\n\\n# two\\ny = (x +\\n     2)")
     10
     """
-    source = cell_of_edition(source, solved=False)
     try:
         ast.parse(source)
     except SyntaxError:

@@ -18,7 +18,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, DeadKernelError
 from nbformat import NotebookNode
 
-from tinytx_course.building.editions import cell_of_edition, make_edition, mark_further
+from tinytx_course.building.editions import make_edition, mark_further
 from tinytx_course.building.elsewhere import cells_elsewhere, is_still
 from tinytx_course.building.minutes import last_times, write_times
 from tinytx_course.building.statements import with_statement
@@ -107,8 +107,7 @@ def _name_cells(notebook: NotebookNode) -> None:
     """Give each cell its id; equal cells are numbered."""
     taken: dict[str, int] = {}
     for cell in notebook.cells:
-        source = cell_of_edition(cell.source, solved=False) if cell.cell_type == "code" else cell.source
-        digest = hashlib.sha256(f"{cell.cell_type}\n{source}".encode()).hexdigest()[:10]
+        digest = hashlib.sha256(f"{cell.cell_type}\n{cell.source}".encode()).hexdigest()[:10]
         taken[digest] = taken.get(digest, 0) + 1
         cell.id = digest if taken[digest] == 1 else f"{digest}-{taken[digest]}"
 

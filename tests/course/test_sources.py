@@ -61,7 +61,7 @@ def test_every_exercise_has_the_format_of_the_course(lesson):
         assert [EXERCISES[name].statement] == statements_in(task.source, lesson.number)
         plain = f'course.check("{name}", {name})'
         assert call.source in (plain, f"verdict = {plain}\nverdict")
-        assert stub.source == f"def {EXERCISES[name].signature}:\n    ..."
+        assert stub.source == EXERCISES[name].stub
 
 
 def test_what_exercises_ask_is_in_the_lesson_once_and_trains_one_of_its_outcomes(lesson):

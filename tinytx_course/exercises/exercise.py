@@ -55,6 +55,11 @@ class Exercise:
         inner = self.signature[self.signature.index("(") + 1 : -1]
         return tuple(name.strip() for name in inner.split(","))
 
+    @property
+    def stub(self) -> str:
+        """The lines that a learner begins with."""
+        return f"def {self.signature}:\n    ..."
+
 
 def generator(seed: int, salt: int = 0) -> torch.Generator:
     """A random generator on the CPU of its own; the global one is left alone."""

@@ -64,8 +64,8 @@ def practise(
     if rung == "fill":
         return fill(exercise)
     if rung == "write":
-        stub = f'def {exercise.signature}:\n    ...\n\n\ncourse.check("{name}", {name})'
-        return Sheet(f"Write `{exercise.signature}`. It returns {exercise.rule}", stub)
+        lines = f'{exercise.stub}\n\n\ncourse.check("{name}", {name})'
+        return Sheet(f"Write `{exercise.signature}`. It returns {exercise.rule}", lines)
     if anyway or may_watch(name):
         return Sheet(f"The right program of `{name}`, step by step:", labelled(exercise))
     words = "This opens once the exercise is passed or tried twice. To see it anyway:"

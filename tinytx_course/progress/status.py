@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import difflib
 import html
 from dataclasses import dataclass
-from itertools import pairwise
 
-from tinytx_course.building.editions import check_calls
 from tinytx_course.exercises.card import Sheet
 from tinytx_course.exercises.checking import EXERCISES, core_exercises
-from tinytx_course.lessons import LESSONS, Lesson, project_root
+from tinytx_course.lessons import LESSONS, Lesson
 from tinytx_course.museum.faults import PATIENT_NAMES
 from tinytx_course.progress.answers import answer_file
 from tinytx_course.progress.predictions import LEVELS
@@ -129,7 +126,7 @@ def reset(name: str) -> Sheet | None:
     -------
     Sheet or None
         The lines that the exercise began with, as no program changes the cells of a notebook; None for a
-        prediction and a patient, and where the course is installed without its notebooks.
+        prediction and a patient.
 
     Raises
     ------
@@ -140,7 +137,7 @@ def reset(name: str) -> Sheet | None:
         record().change("exercises", name, None)
         if (answer := answer_file(name)) is not None:
             answer.unlink(missing_ok=True)
-        return _stub(name)
+        return Sheet("To begin again, copy these lines into the cell of the exercise:", EXERCISES[name].stub)
     for part in ("predictions", "exercises"):  # a patient is an entry of the exercises
         if name in record().part(part):
             record().change(part, name, None)
@@ -149,19 +146,3 @@ def reset(name: str) -> Sheet | None:
     near = difflib.get_close_matches(str(name), known, n=3)
     hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
     raise ValueError(f"name must be that of an exercise or a recorded prediction, got {name!r}; {hint}")
-
-
-def _stub(name: str) -> Sheet | None:
-    from tinytx_course.building.notebooks import build_notebook
-
-    try:
-        root = project_root()
-    except ValueError:  # installed without the notebooks, as in Colab
-        return None
-    notebook = build_notebook(LESSONS[EXERCISES[name].lesson], root)
-    code = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
-    for before, cell in pairwise(code):
-        calls = check_calls(ast.parse(cell)) if "check(" in cell else []
-        if name in [call.name for call in calls]:
-            return Sheet("To begin again, copy these lines into the cell of the exercise:", before)
-    raise ValueError(f"the lesson of {name} must hold its cell, got none")

@@ -210,18 +210,3 @@ def test_an_empty_folder_is_filled_and_stays_the_same_one(tmp_path, monkeypatch)
         assert [path.name for path in Path(".").rglob("*")] == ["inner", "page.html"]
         shutil.rmtree("inner")
     assert (tmp_path / "there").stat().st_ino == before and (tmp_path / "link").is_symlink()
-
-
-def test_an_empty_folder_is_empty_again_when_moving_into_it_fails(tmp_path, monkeypatch):
-    rename = Path.rename
-
-    def refuse(path, target):
-        if path.name == "b" and path.parent != tmp_path:
-            raise OSError("no space left")
-        return rename(path, target)
-
-    monkeypatch.setattr(Path, "rename", refuse)
-    with pytest.raises(OSError, match="no space"), new_folder(tmp_path) as target:
-        for name in "abc":
-            (target / name).write_text(name)
-    assert list(tmp_path.iterdir()) == []

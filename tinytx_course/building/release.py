@@ -84,30 +84,15 @@ def new_folder(folder: Path) -> Iterator[Path]:
     try:
         yield aside
         if there:
-            _move_up(aside)
+            for path in list(aside.iterdir()):
+                path.rename(folder / path.name)
+            aside.rmdir()
         else:
             aside.chmod(0o755)  # temporary folders are private, this one is to be handed out
             aside.rename(folder)
     except BaseException:
         shutil.rmtree(aside, ignore_errors=True)
         raise
-
-
-def _move_up(aside: Path) -> None:
-    """Move all that is in a folder, the only one in its own, to its place."""
-    folder = aside.parent
-    if len(list(folder.iterdir())) > 1:
-        raise ValueError(f"the folder to write must stay empty meanwhile, got {folder} with something in it")
-    paths = list(aside.iterdir())
-    try:
-        for path in paths:
-            path.rename(folder / path.name)
-    except BaseException:
-        for path in paths:
-            if not path.exists():
-                (folder / path.name).rename(path)
-        raise
-    aside.rmdir()
 
 
 def write_release(folder: Path, *, solved: bool = False, root: Path | None = None) -> Release:

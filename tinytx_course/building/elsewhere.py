@@ -11,7 +11,6 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-import nbformat
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell
 
@@ -109,7 +108,7 @@ def badges(source: str) -> str:
 
 
 def set_address(root: Path, address: str) -> list[str]:
-    """Write the address of the repository into pyproject.toml, CITATION.cff and notebooks; return the files.
+    """Write the address of the repository into pyproject.toml and CITATION.cff; return the files.
 
     Raises
     ------
@@ -134,16 +133,7 @@ repository-code: {address}
 """,
         encoding="utf-8",
     )
-    written = ["pyproject.toml", "CITATION.cff"]
-    for path in sorted((root / "notebooks").glob("*.ipynb")):
-        notebook = nbformat.read(path, 4)
-        title, *rest = (cell for cell in notebook.cells if not is_first_cell(cell))
-        ours = cells_elsewhere(root, path.stem)
-        ours[-1].execution_count = 1  # as published: what it printed, nothing, is the same
-        notebook.cells = [title, *ours, *rest]
-        path.write_text(nbformat.writes(notebook) + "\n", encoding="utf-8")
-        written.append(f"notebooks/{path.name}")
-    return written
+    return ["pyproject.toml", "CITATION.cff"]
 
 
 def is_first_cell(cell: NotebookNode) -> bool:

@@ -43,7 +43,6 @@ _FORMULA = re.compile(r"\$\$.+?\$\$", re.S)
 _FIGCAPTION = re.compile(r'<figcaption>(?:<a class="number"[^>]*>(.*?)</a>)?(.*?)</figcaption>', re.S)
 _NUMBERED = "<p><strong>Figure "  # how the note of a figure begins
 _made = partial(macro, "kit/deck.html")
-_ID = re.compile(r'(?<=["#])[hmp][0-9a-f]{10}(?=[")])')  # of matplotlib: the same for equal hatches
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -222,9 +221,7 @@ def _of_code(
 def _figure(body: str) -> Slide:
     """Return a figure without its caption, which is in the notes: the picture has the slide for itself."""
     number, words = caption.groups("") if (caption := _FIGCAPTION.search(body)) else ("", "")
-    # A hatch is not drawn where the first one with its id is on a slide that is hidden.
-    own = number.replace(" ", "").replace(".", "-")
-    body = _ID.sub(lambda one: f"{own}-{one[0]}", _FIGCAPTION.sub("", body))
+    body = _FIGCAPTION.sub("", body)
     return Slide(kind="figure", body=body, notes=f"<p><strong>{number}.</strong> {words.strip()}</p>")
 
 

@@ -25,7 +25,7 @@ class Machine:
     torch: str
     cores: int  # that this process may use
     threads: int  # that PyTorch computes with
-    memory_gib: float | None  # None where unknown
+    memory_gib: float
     bf16: bool  # whether the processor has instructions for bfloat16
     gpu: str | None  # that PyTorch would use
     gpu_memory_gib: float | None
@@ -40,7 +40,7 @@ class Machine:
         rows = {
             "system": self.system,
             "processor": f"{self.cpu}, {self.cores} core{'s' * (self.cores != 1)}",
-            "memory": "unknown" if self.memory_gib is None else f"{self.memory_gib:.0f} GiB",
+            "memory": f"{self.memory_gib:.0f} GiB",
             "GPU": (self.gpu or "none (none is needed)") + gpu_memory,
             "Python": self.python,
             "PyTorch": f"{self.torch}, {self.threads} thread{'s' * (self.threads != 1)}",
@@ -95,7 +95,7 @@ def shortcomings(machine: Machine) -> list[str]:
     found = []
     if not (3, 11) <= sys.version_info[:2] < (3, 15):
         found.append(f"Python must be 3.11 to 3.14, got {machine.python}.")
-    if machine.memory_gib is not None and machine.memory_gib < 4:
+    if machine.memory_gib < 4:
         found.append(f"4 GiB of memory are needed, got {machine.memory_gib:.1f}: close other programs.")
     if machine.threads > machine.cores:
         found.append(

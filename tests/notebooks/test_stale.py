@@ -30,7 +30,7 @@ def notebook(text, kind="text/plain"):
         ("2 threads, bfloat16  fast, in bf16", "1 thread, bfloat16  works, slowly, in float32"),
         (
             str(MACHINE),
-            str(replace(MACHINE, system="Windows", cpu="Core i5", cores=1, memory_gib=None, gpu="A5")),
+            str(replace(MACHINE, system="Windows", cpu="Core i5", cores=1, memory_gib=8.0, gpu="A5")),
         ),
         ("written to build/x.json", "written to /somewhere/build/x.json"),
     ],

@@ -499,7 +499,7 @@ assert unsettled == ["GRU, equal parameters", "CNN, equal time"]
 # %%
 doubted = behind_transformer(results.read_results("doubt-ladder"))
 for leads in zip(*doubted.values(), strict=True):
-    print(f"after two passes, one seed: {min(leads):.3f} to {max(leads):.3f} nats behind")
+    print(f"two passes, one seed: {min(leads):.3f} to {max(leads):.3f} nats behind")
     assert min(leads) > 0
 
 # %% [markdown]

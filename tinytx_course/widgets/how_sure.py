@@ -1,4 +1,4 @@
-"""The explorer of certainty: what a classifier and the exact posterior say of a review, word by word."""
+"""The explorer of certainty: what the exact posterior says of a review, word by word."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import traitlets
 
 from tinytx.settings import require
 from tinytx_course.engine.gloss import reviews_in_english
-from tinytx_course.widgets.base import Explorer, bounded, numbers
+from tinytx_course.widgets.base import Explorer, bounded
 from tinyworld.reviews import Review
 from tinyworld.world import World
 
@@ -21,8 +21,7 @@ class HowSureExplorer(Explorer):
     """See `how_sure`.
 
     `log_odds` holds, review after review, the exact log-odds of favourable after 0, 1, ... words, which stay
-    precise where P(favourable) is nearly 0 or 1; `model` that probability by the model after 1, 2, ... words,
-    or nothing.
+    precise where P(favourable) is nearly 0 or 1.
     """
 
     kind = "how_sure"
@@ -32,17 +31,15 @@ class HowSureExplorer(Explorer):
     english = traitlets.List(traitlets.List(traitlets.Unicode())).tag(sync=True)  # word by word
     labels = traitlets.List(traitlets.Int()).tag(sync=True)
     log_odds = traitlets.Bytes().tag(sync=True)
-    model = traitlets.Bytes().tag(sync=True)
     review = bounded(0, 0, lambda its: len(its.reviews) - 1)
     n_read = bounded(0, 0, lambda its: max(map(len, its.reviews)))
 
     def summary(self) -> str:
         """Return what is shown, and how far the review is read."""
-        words = self.reviews[self.review]
-        who = "a classifier and the exact posterior" if self.model else "the exact posterior"
+        length = len(self.reviews[self.review])
         return (
-            f"The probability that a review is favourable, given its first words, by {who}. Review "
-            f"{self.review + 1} of {len(self.reviews)}, {min(self.n_read, len(words))} of {len(words)} words."
+            "The probability that a review is favourable, given its first words, by the exact posterior. "
+            f"Review {self.review + 1} of {len(self.reviews)}, {min(self.n_read, length)} of {length} words."
         )
 
 
@@ -63,12 +60,11 @@ def prefix_log_odds(world: World, words: Sequence[str]) -> np.ndarray:
 
 def how_sure(
     reviews: Sequence[Review] | None = None,
-    model: Sequence[Sequence[float]] | None = None,
     *,
     world: World | None = None,
     n_read: int = 6,
 ) -> HowSureExplorer:
-    """Reveal a review word by word: how sure is a classifier, and how sure can one be?
+    """Reveal a review word by word: how sure can one be?
 
     Each word is coloured by its evidence: by how much it moves the log-odds of the exact posterior.
 
@@ -77,8 +73,6 @@ def how_sure(
     reviews : sequence of Review, optional
         At most 12, from `World.reviews`; by default the 4 of 60 of at most 36 words whose exact probability
         moves most.
-    model : sequence of sequences of float, optional
-        For each review the classifier's probability of label 1 after 1, 2, ... words: one number a word.
     world : World, optional
         That the reviews come from; by default ``World()``, the French one.
     n_read : int
@@ -87,8 +81,7 @@ def how_sure(
     Raises
     ------
     ValueError
-        If there are too few or too many reviews, the world cannot write one, or the numbers of the model do
-        not fit.
+        If there are too few or too many reviews, or the world cannot write one.
 
     Examples
     --------
@@ -105,7 +98,6 @@ def how_sure(
         english=reviews_in_english(reviews),
         labels=[review.label for review in reviews],
         log_odds=log_odds.astype(np.float32).tobytes(),
-        model=b"" if model is None else _checked(model, reviews).tobytes(),
         n_read=n_read,
     )
 
@@ -119,14 +111,3 @@ def _turning(world: World) -> list[Review]:
 
     drawn = [review for review in world.reviews(_OF, seed=1) if len(review.words) <= _LONGEST]
     return sorted(drawn, key=moves, reverse=True)[:_N_DRAWN]
-
-
-def _checked(model: Sequence[Sequence[float]], reviews: Sequence[Review]) -> np.ndarray:
-    require(len(model) == len(reviews), f"model must hold one row a review, {len(reviews)}", len(model))
-    rows = [numbers(row, f"model[{i}]", 1) for i, row in enumerate(model)]
-    for i, (row, review) in enumerate(zip(rows, reviews, strict=True)):
-        if len(row) != len(review.words):
-            raise ValueError(f"model[{i}] must hold one number a word, {len(review.words)}, got {len(row)}")
-        if row.min() < 0 or row.max() > 1:
-            raise ValueError(f"model[{i}] must hold probabilities, got {row.min():g} to {row.max():g}")
-    return np.concatenate(rows)

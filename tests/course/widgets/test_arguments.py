@@ -14,7 +14,6 @@ Q, K, V = np.zeros((2, 3)), np.zeros((5, 3)), np.zeros((5, 7))
 TINY = tx.PRESETS["tiny"]
 ROWS = torch.full((5, 5), 0.2)
 WORDS = list("abcde")
-REVIEW = Review(("Le", "roman", "est", "beau", "."), 1, "", "roman")
 
 
 @pytest.mark.parametrize(
@@ -33,9 +32,6 @@ REVIEW = Review(("Le", "roman", "est", "beau", "."), 1, "", "roman")
         ("count", (TINY.replace(positions="alibi"),), {}, "positions .* got 'alibi'"),
         ("depth", (), {"n_layers": 5}, r"n_layers .* \(1, 2, 3, .* got 5"),
         ("how_sure", ([],), {}, "reviews must be 1 to 12, got 0"),
-        ("how_sure", ([REVIEW], []), {}, "one row a review, 1, got 0"),
-        ("how_sure", ([REVIEW], [[0.5] * 4]), {}, r"model\[0\] .* one number a word, 5, got 4"),
-        ("how_sure", ([REVIEW], [[0.5, 0.5, 0.5, -0.1, 1.2]]), {}, r"model\[0\] .* got -0.1 to 1.2"),
         ("how_sure", ([Review(("Le", "monde"), 1, "", "")],), {}, "'monde' in 'Le monde'"),
         ("mask", (["alone"],), {}, "tokens .* 2 to 24 .* 1$"),
         ("one_query", (Q, V, V), {}, "equally wide, got 3 and 7"),

@@ -17,9 +17,9 @@ export function spread(heights, low, high, apart = PLOT.apart) {
 
 // A chart; a pressed pointer calls go(x), if there is one. Its update takes the ranges x and y as [low, high], ticks as
 // [value, text] pairs, lines as { points, tone, name }, of which a name is written at the end (what is false is
-// left out), dots as { at: [x, y], tone, name }, the place `at` of a marker, two rows of points to shade
-// `between`, and a band { from, to, name } of heights. A bare dot is a name alone. Names of dots go where the
-// fewest dots and lines are; a dot whose tone has tx-up is a triangle.
+// left out), dots as { at: [x, y], tone, name }, the place `at` of a marker, and a band { from, to, name } of
+// heights. A bare dot is a name alone. Names of dots go where the fewest dots and lines are; a dot whose tone
+// has tx-up is a triangle.
 export function plot(ui, { xLabel, yLabel, above = false, height = 200, right = 90, go }) {
   const svg = h("svg.tx-plot", { role: "img", style: `height:${height}px` });
   const bottom = height - PLOT.below;
@@ -31,18 +31,7 @@ export function plot(ui, { xLabel, yLabel, above = false, height = 200, right = 
     go(shown[0] + clamp(share, 0, 1) * (shown[1] - shown[0]));
   };
   if (go) ui.drag(svg, follow);
-  const update = ({
-    x,
-    y,
-    xTicks,
-    yTicks,
-    lines: given,
-    dots = [],
-    at,
-    band = null,
-    between = null,
-    label: said,
-  }) => {
+  const update = ({ x, y, xTicks, yTicks, lines: given, dots = [], at, band = null, label: said }) => {
     const lines = given.filter(Boolean);
     wide = svg.clientWidth || 300;
     shown = x;
@@ -124,13 +113,6 @@ export function plot(ui, { xLabel, yLabel, above = false, height = 200, right = 
       ]),
       ...xTicks.map(([value, text]) => lettering(X(value), bottom + 16, text, "middle")),
       lettering((PLOT.left + end) / 2, height - 5, xLabel, "middle"),
-      ...(between
-        ? [
-            h("path.tx-between", {
-              d: `M${[...between[0], ...between[1].toReversed()].map(([a, b]) => `${X(a).toFixed(1)} ${Y(b).toFixed(1)}`).join("L")}Z`,
-            }),
-          ]
-        : []),
       above
         ? lettering(0, 13, yLabel)
         : lettering(0, 0, yLabel, "middle", { transform: `translate(11 ${middle}) rotate(-90)` }),

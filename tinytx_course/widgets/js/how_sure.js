@@ -1,7 +1,6 @@
 // The explorer of certainty. `get` maps the name of a trait to its value, buffers as float32.
 
 const STRONG = 2.5;
-const EPS = 1e-7;
 const NARROW = 450;
 const NAMES = ["unfavourable", "favourable"];
 
@@ -11,8 +10,7 @@ export function chanceOf(odds) {
   return Number.isFinite(odds) ? clamp(p, Number.EPSILON, 1 - Number.EPSILON) : p;
 }
 
-// The chosen review: its words, the exact log-odds and P(favourable) after 0, 1, ... of them, P of the model
-// (none after 0), how many are read.
+// The chosen review: its words, the exact log-odds and P(favourable) after 0, 1, ... of them, how many are read.
 export function chosenOf(get) {
   const reviews = get("reviews");
   const at = get("review");
@@ -20,18 +18,11 @@ export function chosenOf(get) {
   const before = reviews.slice(0, at).reduce((sum, one) => sum + one.length, 0);
   const odds = get("log_odds").subarray(before + at, before + at + words.length + 1);
   const exact = Float64Array.from(odds, chanceOf);
-  const model = get("model").length ? get("model").subarray(before, before + words.length) : null;
-  return { words, odds, exact, model, n: Math.min(get("n_read"), words.length) };
+  return { words, odds, exact, n: Math.min(get("n_read"), words.length) };
 }
 
 // By how much each word moves the log-odds of the exact posterior, in nats.
 export const evidenceOf = (odds) => Array.from(odds.subarray(1), (x, i) => x - odds[i]);
-
-// Kullback-Leibler divergence of the model from the exact posterior, in nats.
-export function divergence(exact, model) {
-  const term = (p, q) => (p > 0 ? p * Math.log(p / Math.max(q, EPS)) : 0);
-  return Math.max(0, term(exact, model) + term(1 - exact, 1 - model));
-}
 
 const signed = (x) => (x > 0 && number(x) !== "0.00" ? `+${number(x)}` : number(x));
 
@@ -45,20 +36,16 @@ export const movedBy = (from, to) => (Math.abs(to - from) < 0.005 ? 0 : Math.sig
 const short = (p) => (p > 0 && p < 0.005 ? "< 0.01" : p < 1 && p >= 0.995 ? "> 0.99" : number(p));
 
 export function describe(get) {
-  const { words, odds, exact, model, n } = chosenOf(get);
+  const { words, odds, exact, n } = chosenOf(get);
   const start = `Review ${get("review") + 1}. `;
   if (!n)
     return `${start}No word is read: the exact probability that the review is favourable is ${probability(exact[0])}.`;
   const went = ["falls", "stays", "rises"][1 + movedBy(exact[n - 1], exact[n])];
   const label = n < words.length ? "" : ` The label: ${NAMES[get("labels")[get("review")]]}.`;
-  const apart = model
-    ? `Divergence of the model ${number(divergence(exact[n], model[n - 1]), 3)} nats. `
-    : "";
   return (
     `${start}“${words[n - 1]}”, word ${n} of ${words.length}: exact P(favourable) ${went}, ` +
-    `${probability(exact[n - 1])} → ${probability(exact[n])} (${signed(evidenceOf(odds)[n - 1])} nats of log-odds)${model ? `, model ${probability(model[n - 1])}` : ""}.${label}\n` +
-    apart
-  ).trim();
+    `${probability(exact[n - 1])} → ${probability(exact[n])} (${signed(evidenceOf(odds)[n - 1])} nats of log-odds).${label}`
+  );
 }
 
 // The review; words that are not yet read are only as wide as they are. Pressing one reads up to it.
@@ -96,7 +83,6 @@ function text(ui) {
       "p.tx-key",
       h("span", "exact evidence of a word, in nats of log-odds:"),
       h("span", `unfavourable ${number(-STRONG, 1)} `, scale, ` +${number(STRONG, 1)} favourable`),
-      ui.get("model").length ? h("span", "The model answers from the first word on.") : "",
     ),
   ];
 }
@@ -114,43 +100,22 @@ function chart(ui) {
   );
   const holder = h("div");
   ui.paint(() => {
-    const { words, exact, model, n } = chosenOf(ui.get);
+    const { words, exact, n } = chosenOf(ui.get);
     const every = Math.max(1, Math.round(words.length / 6));
     const ticks = range(Math.floor(words.length / every) + 1).map((i) => i * every);
     // Between two words nothing changes: steps.
-    const line = (values, from) =>
-      Array.from(values.subarray(0, n + 1 - from)).flatMap((p, i, all) => [
-        ...(i ? [[i + from, all[i - 1]]] : []),
-        [i + from, p],
-      ]);
-    const miss = model
-      ? Array.from(model.subarray(0, n), (p, i) => [
-          (p - 0.5) * (exact[i + 1] - 0.5) < -0.01 ? Math.abs(p - 0.5) : 0,
-          i,
-        ]).reduce((a, b) => (b[0] > a[0] ? b : a), [0])
-      : [0];
+    const read = Array.from(exact.subarray(0, n + 1));
+    const points = read.flatMap((p, i) => [...(i ? [[i, read[i - 1]]] : []), [i, p]]);
     const narrow = ui.width < NARROW;
-    const ending = (name, value) => (narrow ? name : `${name} ${value}`);
     if (holder.firstChild !== plots[+narrow].box) holder.replaceChildren(plots[+narrow].box);
     plots[+narrow]({
-      between: model && n ? [line(model, 1), line(exact.subarray(1), 1)] : null,
-      dots: miss[0]
-        ? [{ at: [miss[1] + 1, model[miss[1]]], tone: "tx-second", name: "surest in error" }]
-        : [],
       x: [0, words.length],
       y: [0, 1],
       at: n,
       xTicks: ticks.map((t) => [t, t]),
       yTicks: [0, 0.25, 0.5, 0.75, 1].map((p) => [p, p]),
-      lines: [
-        model && {
-          points: line(model, 1),
-          tone: "tx-second",
-          name: ending("model", n ? short(model[n - 1]) : ""),
-        },
-        { points: line(exact, 0), tone: "tx-first", name: ending("exact", short(exact[n])) },
-      ],
-      label: `Probability that the review is favourable, against words read: exact ${Array.from(exact.subarray(0, n + 1), (p) => number(p)).join(", ")}${model && n ? `; model ${Array.from(model.subarray(0, n), (p) => number(p)).join(", ")}` : ""}`,
+      lines: [{ points, tone: "tx-first", name: narrow ? "exact" : `exact ${short(exact[n])}` }],
+      label: `Probability that the review is favourable, against words read: exact ${read.map((p) => number(p)).join(", ")}`,
     });
   });
   return holder;
@@ -198,7 +163,7 @@ function build(ui) {
   ui.show(
     h(
       "p.tx-invite",
-      `Reveal the review word by word. Before each word: will the exact probability rise or fall?${ui.get("model").length ? " Is the model as sure as one can be?" : ""}`,
+      "Reveal the review word by word. Before each word: will the exact probability rise or fall?",
     ),
     h(
       "div.tx-row",

@@ -122,7 +122,7 @@ CASES: dict[str, Case] = {
         sweep=(".tx-writing input", True, 1),
     ),
     "mask": Case(
-        code="course.widgets.mask(causal=False)",
+        code="(lambda e: e.set_state({'causal': False}) or e)(course.widgets.mask())",
         keys=(".tx-inputs [tabindex='0']", "ArrowDown", "ArrowUp", "moved"),
         mouse=(".tx-mask-grid", [(0.54, 0.4), (0.7, 0.4), (0.9, 0.4)], "drawn"),
         sweep=(".tx-cell", True, 6),

@@ -21,8 +21,8 @@ SECONDS = 120  # at most
 def small(**state):
     """A playground with a model that learns fast."""
     n_steps = state.pop("n_steps", 12)
-    explorer = course.widgets.playground(n_steps=n_steps, d_model=state.pop("d_model", 8), n_layers=1)
-    for name, value in {"tokens_per_batch": 256, **state}.items():
+    explorer = course.widgets.playground(n_steps=n_steps, d_model=state.pop("d_model", 8))
+    for name, value in {"tokens_per_batch": 256, "n_layers": 1, **state}.items():
         setattr(explorer, name, value)
     return explorer
 
@@ -106,7 +106,8 @@ HURRY = """globalThis.Blob = class extends Blob { constructor(parts, more) {
 
 
 def test_on_the_first_page_it_begins_waits_and_says_why_it_ends_and_how_to_go_on(show, page):
-    explorer = course.widgets.playground(brief=True, d_model=8, n_layers=1)
+    explorer = course.widgets.playground(brief=True, d_model=8)
+    explorer.n_layers = 1
     script = page.call("Page.addScriptToEvaluateOnNewDocument", source=HURRY)["identifier"]
     page.size(1280, 1000, motion=False)
     show(explorer)  # without motion it begins when it is asked to

@@ -62,7 +62,6 @@ def beam_tree(
     sources: str | Sequence[str],
     *,
     references: Sequence[str] = (),
-    beam_size: int = 2,
 ) -> BeamTreeExplorer:
     """Follow beam search step by step, for beam sizes 1 (greedy decoding) to 4.
 
@@ -75,14 +74,12 @@ def beam_tree(
         Texts to translate, at most 6. It opens with the one for which the beam wins most.
     references : sequence of str
         The right translation of each source, shown next to it; by default none.
-    beam_size : int
-        That is shown first.
 
     Raises
     ------
     ValueError
-        If there are too few or too many texts, one is empty, there are references but not one for each
-        source, or `beam_size` is out of range.
+        If there are too few or too many texts, one is empty, or there are references but not one for each
+        source.
     """
     texts = [sources] if isinstance(sources, str) else list(sources)
     if not 1 <= len(texts) <= _MOST_SOURCES or not all(texts):
@@ -99,8 +96,8 @@ def beam_tree(
         ]
         for row in trees
     ]
-    explorer = BeamTreeExplorer(sources=texts, references=list(references), trees=named, beam_size=beam_size)
-    explorer.source = _furthest_ahead(trees, beam_size)
+    explorer = BeamTreeExplorer(sources=texts, references=list(references), trees=named)
+    explorer.source = _furthest_ahead(trees, explorer.beam_size)
     return explorer
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import traitlets
 
@@ -94,13 +94,7 @@ class CountExplorer(Explorer):
         )
 
 
-def count(
-    config: TransformerConfig | None = None,
-    head: Literal["lm", "classifier"] = "lm",
-    *,
-    seq_len: int | None = None,
-    batch_size: int = 8,
-) -> CountExplorer:
+def count(config: TransformerConfig | None = None) -> CountExplorer:
     """Explore what a transformer costs: parameters, compute, memory, and the key-value cache.
 
     Until a reader pins a state, what is changed is compared with how it opened.
@@ -108,11 +102,8 @@ def count(
     Parameters
     ----------
     config : TransformerConfig, optional
-        The start, by default the preset ``seed-lab``. Its dropout is taken as 0.
-    head : {"lm", "classifier"}
-        The output layer on the body.
-    seq_len, batch_size : int
-        T, by default `max_len` up to 512, and B.
+        The start, by default the preset ``seed-lab``. Its dropout is taken as 0; the length is `max_len` up
+        to 512.
 
     Raises
     ------
@@ -121,17 +112,14 @@ def count(
 
     Examples
     --------
-    >>> explorer = count(seq_len=100)
+    >>> explorer = count()
     >>> explorer.d_model, explorer.seq_len, explorer.pinned["seq_len"]
-    (200, 100, 100)
+    (200, 512, 512)
     """
     start = _settings_of(PRESETS["seed-lab"] if config is None else config)
-    length = min(512, start["max_len"]) if seq_len is None else seq_len
     explorer = CountExplorer(
         **start,
-        head=head,
-        seq_len=length,
-        batch_size=batch_size,
+        seq_len=min(512, start["max_len"]),
         presets=_presets(),
         ghosts=[[name, parameter_table(config, "lm").total] for name, config in PRESETS.items()]
         + [[name, PUBLISHED[name].table().total] for name in _GHOSTS],

@@ -103,7 +103,11 @@ def _measured() -> dict[str, bytes]:
 
 
 class DepthExplorer(Explorer):
-    """See `depth`. The buffers hold powers of ten: setting by setting, of gradients depth by depth."""
+    """See `depth`. The buffers hold powers of ten: setting by setting, of gradients depth by depth.
+
+    A norm is none, "pre" as in ``x + f(norm(x))``, or "post" as in ``norm(x + f(x))``; without `residual`
+    there is no ``x +``. Learned scales are 1, shifts 0.
+    """
 
     kind = "depth"
     title = traitlets.Unicode("Depth explorer").tag(sync=True)
@@ -131,28 +135,12 @@ class DepthExplorer(Explorer):
         )
 
 
-def depth(norm: str = "none", *, residual: bool = False, n_layers: int = 12) -> DepthExplorer:
+def depth() -> DepthExplorer:
     """See how norm, residual connections and depth decide what survives a stack of untrained blocks.
 
     Blocks of attention and feed-forward, 32 wide with 4 heads, start from Glorot's distribution with biases
     of zero, the same weights in every setting. Into them go 2 random texts of 8 tokens; into the top, a
     gradient drawn from a normal distribution. Sizes are root mean squares, in float64.
-
-    Parameters
-    ----------
-    norm : {"none", "pre", "post"}
-        No norm, ``x + f(norm(x))``, or ``norm(x + f(x))``; learned scales are 1, shifts 0.
-    residual : bool
-        False leaves out ``x +``.
-    n_layers : int
-        1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48 or 64.
-
-    Raises
-    ------
-    ValueError
-        If `n_layers` is none of these.
-    traitlets.TraitError
-        If `norm` is none of these.
 
     References
     ----------
@@ -161,7 +149,7 @@ def depth(norm: str = "none", *, residual: bool = False, n_layers: int = 12) -> 
 
     Examples
     --------
-    >>> depth("pre", residual=True, n_layers=64).summary().split(". ")[1]
-    '64 layers, norm: pre, residual connections: on.'
+    >>> depth().summary().split(". ")[1]
+    '12 layers, norm: none, residual connections: off.'
     """
-    return DepthExplorer(norm=norm, residual=residual, n_layers=n_layers, **_measured())
+    return DepthExplorer(**_measured())

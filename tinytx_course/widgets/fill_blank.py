@@ -58,8 +58,6 @@ def fill_blank(
     model: MaskedLanguageModel,
     tokenizer: Tokenizer,
     reviews: Sequence[Review] | None = None,
-    *,
-    world: World | None = None,
 ) -> FillBlankExplorer:
     """Hide a token of a review: which tokens are possible, and does a masked model know?
 
@@ -73,9 +71,7 @@ def fill_blank(
     tokenizer : Tokenizer
         The one that the model was trained with.
     reviews : sequence of Review, optional
-        At most 8, from `World.reviews`; by default 3 are drawn.
-    world : World, optional
-        That the reviews come from; by default ``World()``, the French one.
+        At most 8, from `World.reviews` of the French world; by default 3 are drawn.
 
     Raises
     ------
@@ -86,7 +82,7 @@ def fill_blank(
     """
     if not isinstance(model, MaskedLanguageModel):
         raise TypeError(f"model must be a MaskedLanguageModel, got {type(model).__name__}")
-    world = world or World()
+    world = World()
     reviews = world.reviews(_N_DRAWN, seed=1) if reviews is None else list(reviews)
     if not 1 <= len(reviews) <= _MOST_REVIEWS:
         raise ValueError(f"reviews must be 1 to {_MOST_REVIEWS}, got {len(reviews)}")

@@ -32,7 +32,7 @@ class HowSureExplorer(Explorer):
     labels = traitlets.List(traitlets.Int()).tag(sync=True)
     log_odds = traitlets.Bytes().tag(sync=True)
     review = bounded(0, 0, lambda its: len(its.reviews) - 1)
-    n_read = bounded(0, 0, lambda its: max(map(len, its.reviews)))
+    n_read = bounded(6, 0, lambda its: max(map(len, its.reviews)))
 
     def summary(self) -> str:
         """Return what is shown, and how far the review is read."""
@@ -58,12 +58,7 @@ def prefix_log_odds(world: World, words: Sequence[str]) -> np.ndarray:
     return np.log(chances[:, 1]) - np.log(chances[:, 0])
 
 
-def how_sure(
-    reviews: Sequence[Review] | None = None,
-    *,
-    world: World | None = None,
-    n_read: int = 6,
-) -> HowSureExplorer:
+def how_sure(reviews: Sequence[Review] | None = None, *, world: World | None = None) -> HowSureExplorer:
     """Reveal a review word by word: how sure can one be?
 
     Each word is coloured by its evidence: by how much it moves the log-odds of the exact posterior.
@@ -75,8 +70,6 @@ def how_sure(
         moves most.
     world : World, optional
         That the reviews come from; by default ``World()``, the French one.
-    n_read : int
-        Words that are revealed at first.
 
     Raises
     ------
@@ -85,7 +78,7 @@ def how_sure(
 
     Examples
     --------
-    >>> explorer = how_sure(n_read=3)
+    >>> explorer = how_sure()
     >>> explorer.summary().split(". ")[1].split(",")[0]
     'Review 1 of 4'
     """
@@ -98,7 +91,6 @@ def how_sure(
         english=reviews_in_english(reviews),
         labels=[review.label for review in reviews],
         log_odds=log_odds.astype(np.float32).tobytes(),
-        n_read=n_read,
     )
 
 

@@ -18,8 +18,9 @@ class MaskExplorer(Explorer):
     """See `mask`.
 
     The mask of a state: a cell is open where the causal mask and the window allow it or its key belongs to
-    the prefix, and its key is no padding; a cell in `drawn` (query · T + key) is turned over. Blocked scores
-    become -inf before softmax or, by mistake, a score of 0, or weights become 0 after softmax (`where`).
+    the prefix, and its key is no padding; a cell in `drawn` (query · T + key) is turned over. A window of n
+    allows keys less than n away, 0 all. Blocked scores become -inf before softmax or, by mistake, a score of
+    0, or weights become 0 after softmax (`where`). The leak test changes the input `moved`.
     """
 
     kind = "mask"
@@ -57,15 +58,7 @@ class MaskExplorer(Explorer):
         )
 
 
-def mask(
-    tokens: Sequence[str] | None = None,
-    *,
-    causal: bool = True,
-    window: int = 0,
-    prefix: int = 0,
-    padding: int = 0,
-    moved: int | None = None,
-) -> MaskExplorer:
+def mask(tokens: Sequence[str] | None = None, *, padding: int = 0) -> MaskExplorer:
     """Explore masks: combine the usual ones, draw your own, and see what leaks.
 
     Weights are those of one attention head with random projections. The leak test adds a vector to one input
@@ -76,27 +69,19 @@ def mask(
     ----------
     tokens : sequence of str, optional
         2 to 24 words.
-    causal : bool
-        True hides later positions.
-    window : int
-        A query attends to keys less than this far away; 0 for no window.
-    prefix : int
-        Every query attends to this many first keys.
     padding : int
         No query attends to this many last keys.
-    moved : int, optional
-        Which input the leak test changes, by default the middle one.
 
     Raises
     ------
     ValueError
-        If there are too few or too many tokens, or a number is out of range.
+        If there are too few or too many tokens, or `padding` is out of range.
 
     Examples
     --------
-    >>> explorer = mask(["a", "b", "c"], window=2)
+    >>> explorer = mask(["a", "b", "c"], padding=1)
     >>> explorer.moved, explorer.summary().split(". ")[1]
-    (1, '3 tokens, mask: causal, window 2.')
+    (1, '3 tokens, mask: causal, padding 1.')
     """
     words = list(_SENTENCE if tokens is None else tokens)
     if not 2 <= len(words) <= 24:
@@ -109,10 +94,7 @@ def mask(
     }
     return MaskExplorer(
         tokens=words,
-        causal=causal,
-        window=window,
-        prefix=prefix,
         padding=padding,
-        moved=len(words) // 2 if moved is None else moved,
+        moved=len(words) // 2,
         **{name: values.astype(np.float32).tobytes() for name, values in drawn.items()},
     )

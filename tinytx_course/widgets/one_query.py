@@ -9,7 +9,7 @@ import numpy as np
 import traitlets
 
 from tinytx.settings import require
-from tinytx_course.widgets.base import Explorer, bounded, mask_cells, numbers
+from tinytx_course.widgets.base import Explorer, bounded, numbers
 
 _LAST_STEP, _WIDEST = 5, 512  # as in js/one_query.js
 _MOST_TOKENS, _MOST_NUMBERS = 24, 64
@@ -62,9 +62,7 @@ def one_query(
     k: Any = None,
     v: Any = None,
     *,
-    mask: Any = None,
     tokens: Sequence[str] | None = None,
-    key_tokens: Sequence[str] | None = None,
     query: int | None = None,
 ) -> OneQueryExplorer:
     """Follow one query through attention: q·k, divided by √d, masked, softmaxed, times V.
@@ -77,22 +75,18 @@ def one_query(
     ----------
     q : Tensor of shape (T, K), optional
         Queries, at most 24 of at most 64 numbers. Without q, k and v: five tokens with small whole numbers,
-        and by default the causal mask.
+        and the causal mask; otherwise nothing is masked.
     k : Tensor of shape (S, K), optional
         Keys.
     v : Tensor of shape (S, any width up to 64), optional
         Values.
-    mask : Tensor, bool, broadcastable to (T, S), optional
-        True = may attend.
-    tokens, key_tokens : sequence of str, optional
-        Names of queries and keys; keys are named like the queries where there are as many.
+    tokens : sequence of str, optional
+        Names of queries, and of keys where there are as many.
     query : int, optional
         Which query is followed, by default the middle one.
 
     Raises
     ------
-    TypeError
-        If the mask is not boolean.
     ValueError
         If shapes do not fit together, or a number is out of range.
 
@@ -102,10 +96,10 @@ def one_query(
     >>> explorer.query_tokens, explorer.key_tokens, explorer.allowed
     (['token 0'], ['token 0', 'token 1'], [1, 1])
     """
-    if q is None and k is None and v is None:
+    by_hand = q is None and k is None and v is None
+    if by_hand:
         q, k, v = _Q, _K, _V
         tokens = _TOKENS if tokens is None else tokens
-        mask = np.tri(len(_Q), dtype=bool) if mask is None else mask
     q, k, v = (numbers(each, name, 2) for each, name in ((q, "q"), (k, "k"), (v, "v")))
     require(q.shape[1] == k.shape[1], "q and k must be equally wide", f"{q.shape[1]} and {k.shape[1]}")
     require(len(k) == len(v), "k and v must have one row a token", f"{len(k)} and {len(v)}")
@@ -114,22 +108,21 @@ def one_query(
             f"q, k and v must hold at most {_MOST_TOKENS} tokens of {_MOST_NUMBERS} numbers, "
             f"got shapes {q.shape}, {k.shape}, {v.shape}"
         )
-    names = _names(tokens, len(q), "tokens")
-    key_names = names if key_tokens is None and len(q) == len(k) else _names(key_tokens, len(k), "key_tokens")
+    names = _numbered(len(q)) if tokens is None else list(tokens)
+    require(len(names) == len(q), f"tokens must name each of {len(q)} queries", len(names))
+    open_cells = np.ones((len(q), len(k)), dtype=int)
     followed = len(q) // 2 if query is None else query
     return OneQueryExplorer(
         query_tokens=names,
-        key_tokens=key_names,
+        key_tokens=names if len(q) == len(k) else _numbered(len(k)),
         q=q.tobytes(),
         k=k.tobytes(),
         v=v.tobytes(),
-        allowed=mask_cells(mask, (len(q), len(k))).astype(int).ravel().tolist(),
+        allowed=(np.tril(open_cells) if by_hand else open_cells).ravel().tolist(),
         query=followed,
         key=int(abs(k @ q[followed]).argmax()),  # the most telling one
     )
 
 
-def _names(tokens: Sequence[str] | None, n_tokens: int, name: str) -> list[str]:
-    words = [f"token {i}" for i in range(n_tokens)] if tokens is None else list(tokens)
-    require(len(words) == n_tokens, f"{name} must name each of {n_tokens} tokens", len(words))
-    return words
+def _numbered(n_tokens: int) -> list[str]:
+    return [f"token {i}" for i in range(n_tokens)]

@@ -17,7 +17,7 @@ class PlaygroundExplorer(Explorer):
     `first` and `second` hold what the runs have reached: step, tokens, loss, and at their latest moment the
     held-out loss, the share above the bound and the text that was drawn. `moment` is the step that is looked
     back at, -1 for the latest; `guess` the prediction for the second run, which differs by `change`. Where it
-    is `brief`, one run and one switch are all there is.
+    is `brief`, one run and one switch are all there is. Without a clock, equal seeds give equal numbers.
     """
 
     kind = "playground"
@@ -75,8 +75,6 @@ def playground(
     seconds: int = 60,
     n_steps: int | None = None,
     d_model: int = 64,
-    n_layers: int = 2,
-    seed: int = 0,
     brief: bool = False,
 ) -> PlaygroundExplorer:
     """Let a transformer learn in the page, switch things off while it does, and compare two runs.
@@ -94,10 +92,6 @@ def playground(
         A schedule of so many steps instead, from 1 to 100,000.
     d_model : int
         Width of the residual stream, a multiple of 4 from 8 to 256; that of feed-forward is four times this.
-    n_layers : int
-        Blocks, from 1 to 8.
-    seed : int
-        Of first weights and reviews, from 0 to 99: with ``n_steps`` equal seeds give equal numbers.
     brief : bool
         Show the loss, what the model writes with its English, and one switch, the mask. It begins to learn
         by itself once it is seen, for 20 seconds; not where motion is not wanted.
@@ -121,8 +115,6 @@ def playground(
         brief=brief,
         **({"seconds": seconds} if n_steps is None else {"seconds": 0, "n_steps": n_steps}),
         d_model=d_model,
-        n_layers=n_layers,
-        seed=seed,
     )
 
 

@@ -48,12 +48,11 @@ def positions(
     position: int = 23,
     hand: int = 2,
     shift: int = 4,
-    mode: str = "added",
 ) -> PositionsExplorer:
     """Explore sinusoidal positions: a table, read as clocks whose hands turn at different speeds.
 
     A shift by k positions turns the chosen hand, of speed w, by the angle k w, whatever its position:
-    ``PE(pos + k) = R(k) PE(pos)``. So the similarity of two positions depends on their distance only. With
+    ``PE(pos + k) = R(k) PE(pos)``. So the similarity of two positions depends on their distance only. In
     `mode` "rotary" the hand turns a query and a key instead, and their product depends on the distance only.
 
     Parameters
@@ -67,9 +66,6 @@ def positions(
     position, hand, shift : int
         The position and the hand that are marked, and the shift k. A number beyond the end of the table
         counts as its last.
-
-    mode : {"added", "rotary"}
-        What turns: the vector of a position, or queries and keys.
 
     Raises
     ------
@@ -86,5 +82,5 @@ def positions(
     '4 positions, 4 dimensions, base 100.'
     """
     return PositionsExplorer(
-        max_len=max_len, d_model=d_model, base=base, position=position, hand=hand, shift=shift, mode=mode
+        max_len=max_len, d_model=d_model, base=base, position=position, hand=hand, shift=shift
     )

@@ -14,7 +14,7 @@ class SamplingExplorer(LiveText):
     """See `sampling`.
 
     `stage` is the step that the chart shows. `written` holds the ids of the tokens that the model has
-    written at each of three temperatures.
+    written at each of three temperatures. A `top_k` of the whole vocabulary and a `top_p` of 1 cut nothing.
     """
 
     kind = "sampling"
@@ -22,9 +22,9 @@ class SamplingExplorer(LiveText):
     title = traitlets.Unicode("How the next token is drawn").tag(sync=True)
 
     stage = bounded(0, 0, 4)
-    temperature = bounded(1.0, 0.1, 5.0)
-    top_k = bounded(1, 1, lambda _: shipped_once().model.config.vocab_size)
-    top_p = bounded(1.0, 0.01, 1.0)
+    temperature = bounded(1.5, 0.1, 5.0)
+    top_k = bounded(10, 1, lambda _: shipped_once().model.config.vocab_size)
+    top_p = bounded(0.8, 0.01, 1.0)
     n_draws = bounded(0, 0, _MOST_DRAWS)
     seed = bounded(0, 0, 9999)
     written = traitlets.List(traitlets.List(traitlets.Int()), [[], [], []]).tag(sync=True)
@@ -37,13 +37,7 @@ class SamplingExplorer(LiveText):
         return f"{super().summary()} Settings: {settings}; {self.n_draws} drawn."
 
 
-def sampling(
-    text: str = "Le livre",
-    *,
-    temperature: float = 1.5,
-    top_k: int | None = 10,
-    top_p: float | None = 0.8,
-) -> SamplingExplorer:
+def sampling(text: str = "Le livre") -> SamplingExplorer:
     """Follow the next token of the shipped model from its logits to the draw, next to the true probabilities.
 
     The page computes everything itself, for any beginning, and writes on at three temperatures.
@@ -52,23 +46,16 @@ def sampling(
     ----------
     text : str
         The beginning that is shown first, at most 2,000 characters.
-    temperature, top_k, top_p : float, int or None, float or None
-        As in `tinytx.generate.next_token_probs`; the temperature is 0.1 to 5.
 
     Raises
     ------
     ValueError
-        If a number is out of range, or the text is longer.
+        If the text is longer.
 
     Examples
     --------
-    >>> explorer = sampling("Bonjour", temperature=0.5, top_k=None)
-    >>> explorer.top_k, explorer.top_p
-    (2000, 0.8)
+    >>> explorer = sampling("Bonjour")
+    >>> explorer.temperature, explorer.top_k, explorer.top_p
+    (1.5, 10, 0.8)
     """
-    return SamplingExplorer(
-        text,
-        temperature=temperature,
-        top_k=shipped_once().model.config.vocab_size if top_k is None else top_k,
-        top_p=1.0 if top_p is None else top_p,
-    )
+    return SamplingExplorer(text)

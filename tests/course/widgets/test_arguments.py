@@ -30,7 +30,6 @@ WORDS = list("abcde")
         ("attention", (tx.LanguageModel(TINY), WORDS), {}, "token_ids .* None"),
         ("attention", (tx.Translator(TINY), WORDS), {"token_ids": [1]}, "key_ids .* None"),
         ("count", (TINY.replace(positions="alibi"),), {}, "positions .* got 'alibi'"),
-        ("depth", (), {"n_layers": 5}, r"n_layers .* \(1, 2, 3, .* got 5"),
         ("how_sure", ([],), {}, "reviews must be 1 to 12, got 0"),
         ("how_sure", ([Review(("Le", "monde"), 1, "", "")],), {}, "'monde' in 'Le monde'"),
         ("mask", (["alone"],), {}, "tokens .* 2 to 24 .* 1$"),
@@ -39,14 +38,12 @@ WORDS = list("abcde")
         ("one_query", (None, K, V), {}, "q must have 2 axes"),
         ("one_query", (np.zeros((25, 3)), K, V), {}, "at most 24 tokens of 64 numbers"),
         ("one_query", (Q, K, V), {"tokens": ["one"]}, "tokens .* 2 .* got 1"),
-        ("one_query", (Q, K, V), {"key_tokens": ["one"]}, "key_tokens .* 5 .* got 1"),
         ("parsons", ("causal_msk",), {}, "got 'causal_msk'; did you mean 'causal_mask'"),
         *[("playground", (), {"d_model": d}, f"multiple of 4 from 8 to 256, got {d}") for d in (7, 10, 260)],
         ("positions", (), {"d_model": 7}, "d_model .* even, got 7"),
         ("roofline", (0.0, 1.0), {}, "positive and finite"),
         ("roofline", (1.0, float("inf")), {}, "positive and finite"),
         ("roofline", (1.0, 1.0, {"k": (1.0, 0.0, 1.0)}), {}, "positive and finite"),
-        ("sampling", (), {"top_k": 0}, r"top_k .* 1\.\.2000, got 0"),
         ("shapes", (), {"n_heads": 3}, "n_heads must divide d_model, got d_model=8, n_heads=3"),
         ("shapes", (), {"seq_len": 9}, r"T .* 1\.\.8, got 9"),
         ("tokenizer", (["ab"], []), {}, "at least one text"),
@@ -69,7 +66,7 @@ def test_what_does_not_fit_is_refused(kind, arguments, options, values):
         "one_query": {"query": (0, 4), "key": (0, 4), "step": (0, 5), "head_dim": (1, 512)},
         "playground": {"seed": (0, 99), "n_layers": (1, 8), "lr": (1e-5, 10.0), "guess": (-1, 3)},
         "positions": {"max_len": (2, 512), "d_model": (2, 256), "base": (2, 10**9), "hand": (0, 127)},
-        "sampling": {"stage": (0, 4), "temperature": (0.1, 5.0), "top_p": (0.01, 1.0), "seed": (0, 9999)},
+        "sampling": {"top_k": (1, 2000), "temperature": (0.1, 5.0), "top_p": (0.01, 1.0), "seed": (0, 9999)},
         "shapes": {"step": (0, 15), "token": (0, 9), "column": (0, 7)},
     }.items(),
 )
@@ -94,6 +91,8 @@ def test_a_state_that_does_not_fit_is_refused():
     ):
         with pytest.raises(TraitError, match=f"{name}.* not .*{value}"):
             setattr(make(), name, value)
+    with pytest.raises(ValueError, match=r"n_layers .* \(1, 2, 3, .* got 5"):
+        course.widgets.depth().n_layers = 5
     with pytest.raises(ValueError, match="pinned .* vocab_size, d_model"):
         count.pinned = {"seq_len": 3}
     with pytest.raises(ValueError, match=r"n_layers .* 1\.\.128, got 0"):
@@ -102,6 +101,6 @@ def test_a_state_that_does_not_fit_is_refused():
 
 def test_numbers_as_a_mask_and_numbers_without_the_right_axes_are_refused():
     with pytest.raises(TypeError, match="mask .* int64"):
-        course.widgets.one_query(Q, K, V, mask=np.ones((2, 5), dtype=np.int64))
+        course.widgets.attention(ROWS, WORDS, mask=np.ones((5, 5), dtype=np.int64))
     with pytest.raises(ValueError, match=r"weights .* 2 axes.*\(3,\)"):
         numbers([1, 2, 3], "weights", 2)

@@ -184,10 +184,10 @@ def test_it_opens_with_the_sentence_where_the_beam_wins_most(node, explorer):
     assert explorer.source == max(range(len(TEXTS)), key=lambda i: gains[i])
 
 
-def test_what_does_not_fit_is_refused(model, tokenizer):
+def test_what_does_not_fit_is_refused(explorer, model, tokenizer):
     with pytest.raises(ValueError, match="1 to 6 texts"):
         course.widgets.beam_tree(model, tokenizer, [])
     with pytest.raises(ValueError, match="one for each of 2 sources, got 1"):
         course.widgets.beam_tree(model, tokenizer, TEXTS, references=["Le livre est court."])
     with pytest.raises(ValueError, match=r"beam_size .* 1\.\.4, got 5"):
-        course.widgets.beam_tree(model, tokenizer, TEXTS, beam_size=5)
+        explorer.beam_size = 5

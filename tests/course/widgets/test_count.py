@@ -37,6 +37,12 @@ def random_count(seed):
     return explorer
 
 
+def opened(**state):
+    """Return an explorer that opens, and is pinned, in a state."""
+    explorer = changed(course.widgets.count(), **state)
+    return changed(explorer, pinned=explorer.pinned | state)
+
+
 def sizes_of(preset):
     return {name: value for name, value in preset.items() if name != "name"}
 
@@ -85,10 +91,10 @@ def test_the_page_counts_what_the_package_counts_to_the_last_unit(bars):
 
 
 def test_the_lab_can_be_checked_on_paper(bars, describe):
-    explorer = course.widgets.count(seq_len=10, batch_size=1)
+    explorer = opened(seq_len=10, batch_size=1)
     ((_, _, state),) = bars(explorer)
     assert config_of(state) == tx.PRESETS["seed-lab"]
-    same = course.widgets.count(seq_len=10)
+    same = opened(seq_len=10)
     explorer.pinned = explorer.pinned | {"seq_len": 2}
     text, same = describe(explorer, same)
     assert "\nChanged: length 2 → 10. " in text
@@ -108,7 +114,7 @@ def test_embeddings_dominate_small_models_and_what_is_new_is_named(describe):
     tiny = tx.PRESETS["tiny"].replace(vocab_size=30_000)
     small, large = course.widgets.count(tiny), course.widgets.count(tiny)
     large.d_model = large.d_ff = 4_096
-    other = course.widgets.count(head="classifier")
+    other = opened(head="classifier")
     other.head = "lm"
     texts = describe(small, large, other)
     assert "the largest part embeddings" in texts[0] and "the largest part attention" in texts[1]
@@ -150,7 +156,7 @@ def test_learned_positions_are_named_as_what_a_longer_text_costs(node):
 def test_presets_are_those_of_the_package_and_count_like_the_published(bars):
     presets = course.widgets.count().presets
     assert [preset["name"] for preset in presets][: len(tx.PRESETS)] == list(tx.PRESETS)
-    explorers = [changed(course.widgets.count(seq_len=64), **sizes_of(preset)) for preset in presets]
+    explorers = [changed(course.widgets.count(), seq_len=64, **sizes_of(preset)) for preset in presets]
     found = bars(*explorers)
     for preset, (_, _, state) in zip(presets, found, strict=True):
         if preset["name"] in tx.PRESETS:
@@ -161,7 +167,7 @@ def test_presets_are_those_of_the_package_and_count_like_the_published(bars):
 
 
 def test_bytes_by_use_can_be_checked_on_paper(node):
-    explorer = course.widgets.count(seq_len=10, batch_size=1)
+    explorer = changed(course.widgets.count(), seq_len=10, batch_size=1)
     expression = """(() => { const uses = js.usesOf(js.barsOf(js.settingsOf(get))).map(({ bytes }) => bytes);
       const most = 8n * 10n ** 9n, amounts = [most, most + 1n, 10n ** 12n];
       return [uses, amounts.map((bytes) => js.cardFor(bytes, get("cards")))]; })()"""

@@ -35,7 +35,7 @@ def test_with_residual_and_norm_it_is_the_block_of_the_package(norm, name):
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_the_page_shows_what_a_plain_backward_pass_gives(node, setting):
     norm, residual = setting
-    explorer = course.widgets.depth(norm, residual=residual)
+    explorer = changed(course.widgets.depth(), norm=norm, residual=residual)
     depths = (1, 3, 12)
     answers = node("depth", SERIES, *(explorer.state() | {"n_layers": depth} for depth in depths))
     for n_layers, (sizes, varieties, gradients) in zip(depths, answers, strict=True):
@@ -49,7 +49,8 @@ def test_the_page_shows_what_a_plain_backward_pass_gives(node, setting):
 
 
 def test_what_leaves_the_range_of_numbers_is_said(describe):
-    wild, tame = course.widgets.depth(residual=True, n_layers=64), course.widgets.depth("pre", residual=True)
+    wild = changed(course.widgets.depth(), residual=True, n_layers=64)
+    tame = changed(course.widgets.depth(), residual=True, norm="pre")
     texts = describe(wild, tame, changed(course.widgets.depth(), n_layers=64))
     assert "the gradient explodes" in texts[0] and "over" not in texts[0]  # its squares would overflow
     assert texts[1].startswith("Pre-norm, with residual, 12 layers. Signal and gradient survive.")

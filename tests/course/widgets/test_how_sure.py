@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import tinytx_course as course
-from tests.course.widgets.conftest import close
+from tests.course.widgets.conftest import changed, close
 from tinytx_course.widgets.how_sure import prefix_log_odds
 
 
@@ -64,7 +64,8 @@ def test_what_is_nearly_certain_keeps_its_evidence_and_is_not_said_to_be_certain
     before, after = (world.automaton.read(review.words[:i]).hidden.sum(axis=(1, 2)) for i in (n - 1, n))
     moved = np.log(after[1] / after[0] / (before[1] / before[0]))
     assert after[0] < 1e-7 and moved > 1
-    (text,) = node("how_sure", "js.describe(get)", course.widgets.how_sure([review], world=world, n_read=n))
+    explorer = changed(course.widgets.how_sure([review], world=world), n_read=n)
+    (text,) = node("how_sure", "js.describe(get)", explorer)
     assert f"stays, above 0.999 → above 0.999 (+{moved:.2f} nats of log-odds)" in text
 
 

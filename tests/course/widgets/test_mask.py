@@ -14,8 +14,8 @@ NUMBERS = """(() => { const a = js.allowedCells(get), x = Float64Array.from(get(
 def random_mask(seed):
     random = np.random.default_rng(seed)
     n = int(random.integers(2, 14))
-    explorer = course.widgets.mask(
-        ["x"] * n,
+    explorer = changed(
+        course.widgets.mask(["x"] * n),
         causal=bool(random.random() < 0.6),
         window=int(random.integers(0, n + 1)),
         prefix=int(random.integers(0, 3)),
@@ -49,7 +49,7 @@ def numbers_of(explorer, mask):
 
 def test_the_masks_are_those_of_the_package_and_combine_by_hand(node):
     plain, padded = course.widgets.mask(list("abcdefg")), course.widgets.mask(list("abcdefg"), padding=2)
-    near, drawn = (course.widgets.mask(list("abcd"), window=2, prefix=1) for _ in range(2))
+    near, drawn = (changed(course.widgets.mask(list("abcd")), window=2, prefix=1) for _ in range(2))
     drawn.drawn = [3, 4]  # opens the corner, blocks the first key for the second query
     answers = node("mask", "js.allowedCells(get)", plain, padded, near, drawn)
     causal = tx.causal_mask(7)
@@ -75,8 +75,8 @@ def test_weights_and_outputs_are_those_of_torch(node):
 
 
 def test_zeroing_after_softmax_leaks_and_the_page_says_where(node, describe):
-    causal, unmasked = course.widgets.mask(moved=5), course.widgets.mask(moved=5, causal=False)
-    leaking = changed(course.widgets.mask(moved=5), where="after")
+    causal, unmasked, leaking = (changed(course.widgets.mask(), moved=5) for _ in range(3))
+    unmasked.causal, leaking.where = False, "after"
     texts = describe(causal, unmasked, leaking)
     assert "36 of 64 cells open" in texts[0] and "moves outputs 5–7; no leak.\n" in texts[0]
     assert texts[1].endswith("rows sum to 1.00.")
@@ -88,7 +88,7 @@ def test_zeroing_after_softmax_leaks_and_the_page_says_where(node, describe):
 
 
 def test_presets_are_the_masks_of_the_package_and_mistakes_show_as_the_verdict_they_deserve(node):
-    explorer = course.widgets.mask(list("abcdefg"), moved=3)
+    explorer = course.widgets.mask(list("abcdefg"))
     shown = "(p) => { const own = p(7), at = (k) => (k in own ? own[k] : get(k)), a = js.allowedCells(at);"
     shown += " return [a, js.verdictsOf(at, a)]; }"
     ((presets, mistakes),) = node(
@@ -111,7 +111,7 @@ def test_presets_are_the_masks_of_the_package_and_mistakes_show_as_the_verdict_t
 
 
 def test_a_mask_that_lets_the_answer_in_is_never_called_free_of_leaks(node, describe):
-    explorer = course.widgets.mask(list("abcdefg"), moved=3)
+    explorer = course.widgets.mask(list("abcdefg"))
     ((far, transposed),) = node(
         "mask", "['one too far', 'transposed'].map((name) => js.MISTAKES[name](7))", explorer
     )

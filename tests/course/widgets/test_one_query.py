@@ -17,7 +17,7 @@ def test_every_query_gets_the_weights_and_the_context_of_the_package(node):
     q, k, v = torch.randn(3, 5), torch.randn(7, 5), torch.randn(7, 2)
     mask = torch.rand(3, 7) < 0.5
     mask[1] = False
-    explorer = course.widgets.one_query(q, k, v, mask=mask)
+    explorer = changed(course.widgets.one_query(q, k, v), allowed=mask.int().flatten().tolist())
     states = [(query, scaled) for query in range(3) for scaled in (True, False)]
     made = [explorer.state() | {"query": query, "scaled": scaled} for query, scaled in states]
     found = node("one_query", CHAIN, *made)
@@ -32,8 +32,8 @@ def test_every_query_gets_the_weights_and_the_context_of_the_package(node):
 
 def test_each_step_is_said_in_numbers(describe):
     places = [(step, 1) for step in range(6)] + [(3, 4), (4, 4)]
-    made = [changed(course.widgets.one_query(key_tokens=list("abcde")), step=s, key=k) for s, k in places]
-    blind = changed(course.widgets.one_query([[1.0]], [[1.0]], [[1.0]], mask=[[False]]), step=4)
+    made = [changed(course.widgets.one_query(), step=s, key=k, key_tokens=list("abcde")) for s, k in places]
+    blind = changed(course.widgets.one_query([[1.0]], [[1.0]], [[1.0]]), allowed=[0], step=4)
     texts = describe(*made, blind)
     expected = [
         "asks with q = (2.00, 0.00, 1.00, −1.00)", "= 6.00.", "6.00 / √4 = 3.00", "stays 3.00",
@@ -58,11 +58,11 @@ def test_the_mask_that_is_put_on_hides_what_comes_later_or_the_last_key(node, de
     minus = f"{scores[2]:.2f}".replace("-", "−")
     assert f"is blocked: its score {minus} becomes −∞." in describe(explorer)[0]
     assert "Masked: 2 of 4 keys." in describe(changed(explorer, key=0))[0]
-    cross = course.widgets.one_query(q[:2], k[:3], v[:3], key_tokens=["elle", "chante", "bien"])
+    cross = changed(course.widgets.one_query(q[:2], k[:3], v[:3]), key_tokens=["elle", "chante", "bien"])
     kinds = node("one_query", found, course.widgets.one_query(), cross, explorer)
     assert [kind["on"] for kind in kinds] == [True, False, True]
     assert kinds[1]["masked"] == [1, 1, 0] * 2 and "2 “bien”" in kinds[1]["label"]
-    other = course.widgets.one_query(q, k, v, mask=torch.eye(4).bool())
+    other = changed(course.widgets.one_query(q, k, v), allowed=torch.eye(4).int().flatten().tolist())
     assert node("one_query", found, other, course.widgets.one_query(q, k[:1], v[:1])) == [None, None]
     assert "No key is masked here." in describe(changed(cross, step=3))[0]
 

@@ -7,7 +7,7 @@ import torch
 
 import tinytx as tx
 import tinytx_course as course
-from tests.course.widgets.conftest import close
+from tests.course.widgets.conftest import changed, close
 from tinytx.positions import shift_matrix
 
 NUMBERS = "[js.tableOf(get), js.rotationOf(get), js.tipsOf(get), js.similarityOf(get), js.chosenOf(get)]"
@@ -46,7 +46,7 @@ def test_a_turned_query_and_key_are_those_of_rotate_and_their_score_does_not_kno
     node, describe, hand, shift
 ):
     made = [
-        course.widgets.positions(23, 10, 50, position=place, hand=hand, shift=shift, mode="rotary")
+        changed(course.widgets.positions(23, 10, 50, position=place, hand=hand, shift=shift), mode="rotary")
         for place in (0, 7, 19)
     ]
     pages = node("positions", "[js.CONTENT, js.rotaryOf(get), js.scoresOf(get)]", *made)
@@ -73,7 +73,7 @@ def test_the_example_can_be_checked_on_paper(describe):
 
 @pytest.mark.parametrize("mode", ["added", "rotary"])
 def test_the_finding_holds_at_every_position_while_play_runs(describe, mode):
-    made = [course.widgets.positions(position=place, shift=3, mode=mode) for place in (0, 9, 40)]
+    made = [changed(course.widgets.positions(position=p, shift=3), mode=mode) for p in (0, 9, 40)]
     findings = {text.split("\n")[0] for text in describe(*made)}
     assert len(findings) == 1 and " 3 apart" in findings.pop()
 

@@ -59,7 +59,7 @@ def test_draws_follow_the_distribution_and_repeat(node):
 
 
 def test_the_text_of_the_reader_is_followed_through_the_shipped_model(node, live):
-    explorer = course.widgets.sampling("C'est", temperature=0.7, top_k=None, top_p=0.9)
+    explorer = changed(course.widgets.sampling("C'est"), temperature=0.7, top_k=2000, top_p=0.9)
     ((final, truth),) = node("sampling", "(({ final, truth }) => [final, truth])(js.sampled(get))", explorer)
     ids = live.ids("C'est")
     close(final, next_token_probs(live.logits(ids)[-1], 0.7, None, 0.9), atol=2e-5, rtol=1e-3)
@@ -67,7 +67,7 @@ def test_the_text_of_the_reader_is_followed_through_the_shipped_model(node, live
 
 
 def test_three_texts_are_written_token_by_token_and_what_the_language_forbids_is_found(node, live):
-    explorer = course.widgets.sampling("Le roman", top_k=None, top_p=None)
+    explorer = changed(course.widgets.sampling("Le roman"), top_k=2000, top_p=1.0)
     step = "(() => { const now = { ...get('all') }, g = (key) => now[key];"
     step += (
         " for (let i = 0; i < 6; i++) now.written = js.writeOn(g); return [now.written, js.textsOf(g)]; })()"
@@ -94,12 +94,15 @@ def _possible(world, words):
 
 
 def test_what_is_said_can_be_checked_by_hand(describe):
-    make = course.widgets.sampling
+    def uncut(temperature, **state):
+        off = {"temperature": temperature, "top_k": 2000, "top_p": 1.0}
+        return changed(course.widgets.sampling("Bonjour"), **off | state)
+
     plain, cut, strange, hot, drawn = describe(
-        make("Bonjour", temperature=1, top_k=None, top_p=None),
-        changed(make("Bonjour", temperature=1, top_k=1, top_p=None), n_draws=3, stage=4),
-        make("Le chat"),
-        *(changed(make("Bonjour", temperature=2, top_k=None, top_p=None), stage=stage) for stage in (0, 3)),
+        uncut(1.0),
+        uncut(1.0, top_k=1, n_draws=3, stage=4),
+        course.widgets.sampling("Le chat"),
+        *(uncut(2.0, stage=stage) for stage in (0, 3)),
     )
     as_the_model_says = [text.split(", as the model says ")[1].split(",")[0] for text in (plain, hot, drawn)]
     assert len(set(as_the_model_says)) == 1 and f"“les” {as_the_model_says[0]}, as the model" in plain
@@ -117,6 +120,6 @@ def test_what_is_said_can_be_checked_by_hand(describe):
 
 
 def test_what_is_nearly_nothing_or_all_is_not_written_as_such(describe):
-    cold = changed(course.widgets.sampling("Le livre", temperature=0.1), stage=1)
+    cold = changed(course.widgets.sampling("Le livre"), temperature=0.1, stage=1)
     assert "to > 99.9%." in describe(cold)[0]
     assert "100.0%" not in describe(cold)[0].split("\n")[0]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from tinytx.config import TransformerConfig
-from tinytx.counting import LAYERS, ParameterTable, Term, aligned, make_table, parameter_table
+from tinytx.counting import LAYERS, ParameterTable, Term, make_table, parameter_table
 from tinytx.settings import require
 
 CostHead = Literal["lm", "classifier"]
@@ -41,79 +41,75 @@ def _flops(config: TransformerConfig, head: CostHead | None) -> Iterator[Term]:
         yield Term("head", "head", "class_head", "2·B·D·C")
 
 
-def _activations(
-    config: TransformerConfig, head: CostHead | None, path: AttentionPath, w: int
-) -> Iterator[Term]:
-    """Terms of the bytes that a forward pass saves, at w bytes a number; ids have 8 bytes."""
-    norm = f"{w}·B·T·D + 2·{w}·B·T"  # the input; its mean and spread
+def _activations(config: TransformerConfig, head: CostHead | None, path: AttentionPath) -> Iterator[Term]:
+    """Terms of the bytes that a forward pass saves, 4 for a float32 number; ids have 8 bytes."""
+    norm = "4·B·T·D + 2·4·B·T"  # the input; its mean and spread
     if config.norm_kind == "rms":  # torch forms it of several operations: the input, and the input divided
-        norm = f"2·{w}·B·T·D + {w}·B·T"
+        norm = "2·4·B·T·D + 4·B·T"
     yield Term("embeddings", "embeddings", "token_ids", "8·B·T")
     if config.embed_norm:
         yield Term("embeddings", "norms", "embed_norm", norm)
     yield Term("blocks", "norms", "attn_norm", norm)
-    for name, formula in _attention_activations(config, path, w):
+    for name, formula in _attention_activations(config, path):
         yield Term("blocks", "attention", name, formula)
     yield Term("blocks", "norms", "ff_norm", norm)
-    for name, formula in _feed_forward_activations(config, w):
+    for name, formula in _feed_forward_activations(config):
         yield Term("blocks", "feed_forward", name, formula)
     if config.norm == "first":
         yield Term("final_norm", "norms", "final_norm", norm)
     if head == "lm":
-        yield Term("head", "head", "into lm_head", f"{w}·B·T·D")
-        yield Term("head", "head", "log-probabilities", f"{w}·B·T·V")
-        yield Term("head", "head", "targets, count", f"8·B·T + {w}")
+        yield Term("head", "head", "into lm_head", "4·B·T·D")
+        yield Term("head", "head", "log-probabilities", "4·B·T·V")
+        yield Term("head", "head", "targets, count", "8·B·T + 4")
     elif head == "classifier":
         yield Term("head", "head", "pooling", "B·T + 8·B")
-        yield Term("head", "head", "into class_head", f"{w}·B·D")
-        yield Term("head", "head", "log-probabilities", f"{w}·B·C")
-        yield Term("head", "head", "targets, count", f"8·B + {w}")
+        yield Term("head", "head", "into class_head", "4·B·D")
+        yield Term("head", "head", "log-probabilities", "4·B·C")
+        yield Term("head", "head", "targets, count", "8·B + 4")
 
 
-def _feed_forward_activations(config: TransformerConfig, w: int) -> Iterator[tuple[str, str]]:
+def _feed_forward_activations(config: TransformerConfig) -> Iterator[tuple[str, str]]:
     """Names and formulas of what one feed-forward network, or a mixture of them, saves."""
     # GELU and SiLU need their input in the backward pass, ReLU its output, saved for down_proj anyway; a gate
     # needs what it multiplies, too.
     inner = {"relu": 1, "swiglu": 4}.get(config.activation, 2)
     if config.n_experts == 1:
-        yield "into up_proj", f"{w}·B·T·D"
-        yield "inner", f"{inner}·{w}·B·T·F"
+        yield "into up_proj", "4·B·T·D"
+        yield "inner", f"{inner}·4·B·T·F"
         return
-    yield "into router", f"{w}·B·T·D"
-    yield "probabilities, chosen", f"{w}·B·T·n_experts + 8·B·T·experts_per_token"
+    yield "into router", "4·B·T·D"
+    yield "probabilities, chosen", "4·B·T·n_experts + 8·B·T·experts_per_token"
     yield "whose tokens", "n_experts·(B·T·experts_per_token + B·T)"
-    yield "into experts", f"experts_per_token·{w}·B·T·D"
-    yield "inner", f"experts_per_token·{inner}·{w}·B·T·F"
-    yield "out of experts, weights", f"experts_per_token·({w}·B·T·D + {w}·B·T)"
+    yield "into experts", "experts_per_token·4·B·T·D"
+    yield "inner", f"experts_per_token·{inner}·4·B·T·F"
+    yield "out of experts, weights", "experts_per_token·(4·B·T·D + 4·B·T)"
 
 
-def _attention_activations(
-    config: TransformerConfig, path: AttentionPath, w: int
-) -> Iterator[tuple[str, str]]:
+def _attention_activations(config: TransformerConfig, path: AttentionPath) -> Iterator[tuple[str, str]]:
     """Names and formulas of what one self-attention saves."""
-    yield "into q, k, v", f"{w}·B·T·D"
-    yield "q, k, v", f"3·{w}·B·T·D"
+    yield "into q, k, v", "4·B·T·D"
+    yield "q, k, v", "3·4·B·T·D"
     if path == "fused":
-        yield "log-sums of scores", f"{w}·B·H·T"
+        yield "log-sums of scores", "4·B·H·T"
     elif config.causal:  # before and after the mask made zeros, and the mask itself, one byte a cell, twice
-        yield "attn_weights, masks", f"2·{w}·B·H·T·T + 2·T·T"
+        yield "attn_weights, masks", "2·4·B·H·T·T + 2·T·T"
     else:
-        yield "attn_weights", f"{w}·B·H·T·T"
-    yield "into out_proj", f"{w}·B·T·D"
+        yield "attn_weights", "4·B·H·T·T"
+    yield "into out_proj", "4·B·T·D"
     if path == "plain":  # relative positions add nothing: the scores are formed anyway
         return
     alibi = config.positions == "alibi"
     if alibi:
-        yield "biases of the scores", f"{w}·H·T·T" + " + T" * config.causal
+        yield "biases of the scores", "4·H·T·T" + " + T" * config.causal
     # The output of the kernel is saved as well as a copy: queries without allowed keys are set to zero; after
     # rotary positions the heads are in another order, and are copied to be merged.
     if (alibi and config.causal) or (config.positions == "rotary" and config.n_heads > 1):
-        yield "out of the kernel", f"{w}·B·T·D"
+        yield "out of the kernel", "4·B·T·D"
 
 
 @dataclass(frozen=True)
 class CostTable:
-    """Operations and memory of one model on one batch; `str` prints all terms as a table.
+    """Operations and memory of one model on one batch, its numbers in float32.
 
     A multiply-add counts as two operations. Each of the four tables has the rows, `.total`, `.parts` and
     `.kinds` of a `ParameterTable`.
@@ -123,7 +119,6 @@ class CostTable:
     flops: ParameterTable  # floating-point operations of one forward pass
     activations: ParameterTable  # bytes saved for the backward pass, parameters not among them
     kv_cache: ParameterTable  # bytes of keys and values that a generating model stores, the context full
-    bytes_per_number: int  # 4 for float32, 2 for bfloat16
 
     @property
     def flops_forward(self) -> int:
@@ -138,7 +133,7 @@ class CostTable:
     @property
     def bytes_parameters(self) -> int:
         """Bytes of the parameters; their gradients take as many again."""
-        return self.bytes_per_number * self.parameters.total
+        return 4 * self.parameters.total  # float32
 
     @property
     def bytes_optimizer(self) -> int:
@@ -155,46 +150,6 @@ class CostTable:
         """Bytes of keys and values stored in generation."""
         return self.kv_cache.total
 
-    @property
-    def bytes_training(self) -> int:
-        """Bytes held at the end of a forward pass: parameters, gradients, optimizer, activations."""
-        return 2 * self.bytes_parameters + self.bytes_optimizer + self.bytes_activations
-
-    @property
-    def bytes_generating(self) -> int:
-        """Bytes of parameters and KV cache."""
-        return self.bytes_parameters + self.bytes_kv_cache
-
-    def __str__(self) -> str:
-        sections = {
-            "operations, forward": self.flops,
-            "bytes saved for the backward pass": self.activations,
-            "bytes of the key-value cache": self.kv_cache,
-        }
-        totals = {
-            "operations, forward and backward": self.flops_training,
-            "bytes of parameters": self.bytes_parameters,
-            "bytes of gradients": self.bytes_parameters,
-            "bytes of the optimizer": self.bytes_optimizer,
-            "bytes held in training": self.bytes_training,
-            "bytes held in generation": self.bytes_generating,
-        }
-        digits = len(f"{max(totals.values()):,}")
-        cells = [
-            (f"  {row.name}", row.formula, row.numbers, f"× {row.times}" * (row.times > 1), f"{row.total:,}")
-            for table in sections.values()
-            for row in table.rows
-        ]
-        texts = aligned([(*left, number.rjust(digits)) for *left, number in cells])
-        width, rows, lines = len(texts[0]), iter(texts), []
-        for heading, table in sections.items():
-            lines += [heading, *(next(rows) for _ in table.rows), _line("  together", table.total, width)]
-        return "\n".join([*lines, "-" * width, *(_line(*total, width) for total in totals.items())])
-
-
-def _line(name: str, number: int, width: int) -> str:
-    return name + f"{number:,}".rjust(width - len(name))
-
 
 def cost_table(
     config: TransformerConfig,
@@ -204,7 +159,6 @@ def cost_table(
     seq_len: int,
     n_classes: int = 2,
     attention: AttentionPath = "fused",
-    bytes_per_number: int = 4,
 ) -> CostTable:
     """Compute what a model costs on a batch, without building it.
 
@@ -224,9 +178,6 @@ def cost_table(
     attention : {"fused", "plain"}
         "fused" as in `fused_attention`: the weights are not saved but computed again in the backward pass.
         "plain" as in `attention`: they are saved, T·T of them for each head.
-    bytes_per_number : int
-        4 for float32; with another size the numbers are the same, and the bytes in proportion, apart
-        from those of ids and masks.
 
     Notes
     -----
@@ -235,7 +186,7 @@ def cost_table(
     plain path computes all T·T scores; a fused kernel may skip the masked half, and computes scores again in
     the backward pass: neither is counted. The torch counter reports 0 for fused attention on a CPU.
 
-    Activations are those of float32 on a CPU. The KV cache is 0 without causal mask or language-model head.
+    Activations are those on a CPU. The KV cache is 0 without causal mask or language-model head.
     For N parameters outside the embeddings and short texts, training takes about ``6·N`` operations a token.
 
     References
@@ -265,8 +216,7 @@ def cost_table(
         ("attention", attention, get_args(AttentionPath)),
     ):
         require(given in choices, f"{name} must be one of {', '.join(map(repr, choices))}", repr(given))
-    w = bytes_per_number
-    positive = {"batch_size": batch_size, "seq_len": seq_len, "n_classes": n_classes, "bytes_per_number": w}
+    positive = {"batch_size": batch_size, "seq_len": seq_len, "n_classes": n_classes}
     for name, size in positive.items():
         require(size >= 1, f"{name} must be at least 1", size)
     require(seq_len <= config.max_len, f"seq_len must be at most max_len={config.max_len}", seq_len)
@@ -275,11 +225,10 @@ def cost_table(
     sizes |= {name: getattr(config, name) for name in ("n_experts", "experts_per_token")}
     times = dict.fromkeys(LAYERS, config.n_layers)
     kv_width = "D" if config.kv_heads == config.n_heads else "n_kv_heads·K"
-    cache = [Term("blocks", "attention", "keys, values", f"2·{w}·B·T·{kv_width}")]
+    cache = [Term("blocks", "attention", "keys, values", f"2·4·B·T·{kv_width}")]
     return CostTable(
         parameters=parameter_table(config, head, n_classes),
         flops=make_table(_flops(config, head), sizes, times),
-        activations=make_table(_activations(config, head, attention, w), sizes, times),
+        activations=make_table(_activations(config, head, attention), sizes, times),
         kv_cache=make_table(cache if config.causal and head == "lm" else [], sizes, times),
-        bytes_per_number=w,
     )

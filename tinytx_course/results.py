@@ -1,6 +1,6 @@
 """Measured results as JSON, with machine, date and commit: experiments write them, lessons read them.
 
-Here is also how files that come with the package are read.
+Here is also how files that come with the package are read, and what follows a name that is not known.
 """
 
 from __future__ import annotations
@@ -8,9 +8,11 @@ from __future__ import annotations
 import contextlib
 import copy
 import datetime
+import difflib
 import json
 import subprocess
 import tomllib
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path, PurePath, PureWindowsPath
 from typing import Any
@@ -46,6 +48,18 @@ def check_plain_name(name: str) -> str:
     if name in ("", ".", "..") or PurePath(name).name != name or PureWindowsPath(name).name != name:
         raise ValueError(f"name must be a plain file name without folders, got {name!r}")
     return name
+
+
+def nearest(word: object, known: Iterable[str], cutoff: float = 0.6) -> str:
+    """Return a suggestion to append to an error, or nothing where no name resembles the word so far.
+
+    Examples
+    --------
+    >>> nearest("causal_msk", ["causal_mask", "padding_mask"])
+    "; did you mean 'causal_mask'?"
+    """
+    found = difflib.get_close_matches(str(word), list(known), n=1, cutoff=cutoff)
+    return f"; did you mean {found[0]!r}?" if found else ""
 
 
 def _commit(checkout: Path = Path(__file__).parent) -> str:

@@ -8,16 +8,15 @@ They are in ``faults.toml``, written as `tinytx_course.exercises.catalogue` desc
 
 from __future__ import annotations
 
-import difflib
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from types import MappingProxyType, ModuleType
 from typing import Any, TypeVar
 
 from tinytx_course.exercises.catalogue import check_fields, edited, read_statement
-from tinytx_course.results import tables_of, text_of
+from tinytx_course.results import nearest, tables_of, text_of
 
 PROGRAM = text_of("museum/program.py")
 Known = TypeVar("Known")
@@ -96,7 +95,7 @@ def check_number(number: object) -> int:
     """
     if isinstance(number, int) and not isinstance(number, bool) and 0 <= number < len(PATIENTS):
         return number
-    near = nearest(number, PATIENT_NAMES) if isinstance(number, str) else ""
+    near = nearest(number, PATIENT_NAMES, 0.4) if isinstance(number, str) else ""
     raise ValueError(f"patient must be a number from 1 to {len(PATIENTS) - 1}, got {number!r}{near}")
 
 
@@ -110,11 +109,5 @@ def known(what: str, name: object, by_name: Mapping[str, Known]) -> Known:
     """
     if isinstance(name, str) and name in by_name:
         return by_name[name]
-    near = nearest(str(name), by_name)
+    near = nearest(name, by_name, 0.4)
     raise ValueError(f"{what} must be one of {', '.join(by_name)}, got {name!r}{near}")
-
-
-def nearest(word: str, known: Iterable[str]) -> str:
-    """A suggestion to append to an error, or nothing."""
-    found = difflib.get_close_matches(word, list(known), n=1, cutoff=0.4)
-    return f"; did you mean {found[0]!r}?" if found else ""

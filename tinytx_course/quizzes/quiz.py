@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 from collections import Counter
 from collections.abc import Sequence
@@ -11,6 +10,7 @@ from tinytx_course.lessons import LESSONS
 from tinytx_course.progress.record import record
 from tinytx_course.quizzes.bank import Option, Question, questions
 from tinytx_course.quizzes.card import Answer, QuestionCard
+from tinytx_course.results import nearest
 
 
 def feedback(question: Question, option: Option) -> str:
@@ -93,8 +93,7 @@ def quiz(lesson: str | int) -> QuestionCard:
     key = str(lesson).strip().lower().replace(" ", "_").removesuffix(".ipynb")
     key = str(int(key)) if key.isdecimal() else key
     if key not in names:
-        near = difflib.get_close_matches(key, [name for name in names if not name.isdecimal()])
-        hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+        hint = nearest(key, (name for name in names if not name.isdecimal()))
         raise ValueError(f"a quiz is one of {', '.join(one.slug for one in LESSONS)}, got {lesson!r}{hint}")
     asked = names[key]
     return question_card(f"Questions about lesson {asked.number:02d}, {asked.title}", questions(asked))

@@ -19,7 +19,6 @@ see `tinytx_course.exercises.rungs`; what else is in the table stays.
 
 from __future__ import annotations
 
-import difflib
 import functools
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -33,6 +32,7 @@ from tinytx_course.exercises.catalogue import check_fields
 from tinytx_course.exercises.checking import EXERCISES
 from tinytx_course.exercises.exercise import Exercise
 from tinytx_course.exercises.rungs import MOST_LINES, free_lines, pass_rung, program_lines, puzzle, slips
+from tinytx_course.results import nearest
 from tinytx_course.widgets.base import Explorer
 
 _NEEDED = {"title": str, "lesson": int, "task": str, "lines": list, "distractors": list}
@@ -192,8 +192,7 @@ def read_problem(name: str) -> Problem:
     2
     """
     if name not in problem_names():
-        near = difflib.get_close_matches(str(name), problem_names(), n=3)
-        hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+        hint = nearest(name, problem_names())
         raise ValueError(f"a Parsons problem is one of {', '.join(problem_names())}, got {name!r}{hint}")
     exercise = EXERCISES[name]
     problem = parse_problem(name, _of_exercise(exercise, puzzle(exercise)))

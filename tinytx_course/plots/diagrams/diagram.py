@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
@@ -11,7 +10,7 @@ from typing import Any
 
 from tinytx_course.plots.diagrams import attending, models, reading
 from tinytx_course.plots.diagrams.svg import Drawn, Panel, style_sheet
-from tinytx_course.results import tables_of
+from tinytx_course.results import nearest, tables_of
 
 GAP, MARGIN = 26, 14  # in the file that holds all panels in a row
 SMALLEST, LARGEST = 0.82, 1.25  # so far may a panel shrink, or grow, from the size it is drawn for
@@ -124,12 +123,10 @@ def diagram(name: str) -> Diagram:
     --------
     >>> diagram("blok")
     Traceback (most recent call last):
-    ValueError: name must be one of where-attention-sits, ..., got 'blok' (did you mean block?)
+    ValueError: name must be one of where-attention-sits, ..., got 'blok'; did you mean 'block'?
     """
     if name not in DIAGRAMS:
-        near = difflib.get_close_matches(str(name), DIAGRAMS, n=1)
-        hint = f" (did you mean {near[0]}?)" if near else ""
-        raise ValueError(f"name must be one of {', '.join(DIAGRAMS)}, got {name!r}{hint}")
+        raise ValueError(f"name must be one of {', '.join(DIAGRAMS)}, got {name!r}{nearest(name, DIAGRAMS)}")
     texts, (panels, named) = tables_of("plots/diagrams/texts.toml")[name], DIAGRAMS[name]()
     caption, alt = (texts[kind].format(**named) for kind in ("caption", "alt"))
     return Diagram(name, texts["lesson"], caption, alt, panels)

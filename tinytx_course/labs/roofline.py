@@ -15,7 +15,6 @@ import torch.nn.functional as F
 
 from tinytx.config import TransformerConfig
 
-COPY_BYTES = {"cpu": 2**28, "cuda": 2**31}  # far more than caches hold
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 NUMBER = 4  # bytes of a float32
 NORM_FLOPS = 7  # mean, difference, square, mean, division, factor, shift: for each number

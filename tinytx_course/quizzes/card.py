@@ -14,7 +14,6 @@ import traitlets
 
 from tinytx_course.widgets.base import Explorer
 
-_CODE = re.compile(r"`([^`]+)`")
 _MARKS = re.compile(r"`([^`]+)`|\*([^*\s][^*]*)\*")
 Answer = dict[str, Any]
 
@@ -99,7 +98,7 @@ def marked(text: str) -> str:
 
 def plain(text: str) -> str:
     """Return text without backticks."""
-    return _CODE.sub(r"\1", text)
+    return text.replace("`", "")
 
 
 def _folded(letter: str, choice: Mapping[str, Any]) -> str:

@@ -63,8 +63,8 @@ CASES: dict[str, Case] = {
         sweep=(".tx-right", False, 9),
     ),
     "attention": Case(
-        code="course.widgets.attention(tx.Translator(tx.PRESETS['tiny']), ['a', 'b', 'c', 'a'], "
-        "['u', 'v', 'w', 'x', 'y', 'z'], token_ids=[1, 2, 3, 1], key_ids=[4, 5, 6, 7, 8, 9])",
+        code="course.widgets.attention(tx.LanguageModel(tx.PRESETS['tiny']), ['a', 'b', 'c', 'a'], "
+        "token_ids=[1, 2, 3, 1], untrained=True)",
         keys=("[aria-label='Query'] [tabindex='0']", "ArrowRight", "ArrowLeft", "query"),
         mouse=(".tx-matrix", [(0.5, 0.9)], "query"),
         sweep=(".tx-matrix", False, 5),

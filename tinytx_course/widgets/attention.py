@@ -20,8 +20,8 @@ _MOST_TOKENS = 128
 class AttentionExplorer(Explorer):
     """See `attention`.
 
-    A part is attention of one kind, with all its layers and heads: `sizes` holds L, H, T, S of each, `masks`
-    a text of 0 and 1 for each query, `weights` all parts one after the other.
+    A part is one model, trained or untrained, with all its layers and heads: `sizes` holds L, H, T, S of
+    each, `masks` a text of 0 and 1 for each query, `weights` all parts one after the other.
     """
 
     kind = "attention"
@@ -35,19 +35,18 @@ class AttentionExplorer(Explorer):
     masks = traitlets.List(traitlets.List(traitlets.Unicode())).tag(sync=True)
     weights = traitlets.Bytes().tag(sync=True)
     part = bounded(0, 0, lambda its: len(its.names) - 1)
-    layer = bounded(0, 0, lambda its: max(size[0] for size in its.sizes) - 1)
-    head = bounded(0, 0, lambda its: max(size[1] for size in its.sizes) - 1)
-    query = bounded(0, 0, lambda its: max(size[2] for size in its.sizes) - 1)
+    layer = bounded(0, 0, lambda its: its.sizes[0][0] - 1)
+    head = bounded(0, 0, lambda its: its.sizes[0][1] - 1)
+    query = bounded(0, 0, lambda its: its.sizes[0][2] - 1)
     by_habit = traitlets.Bool(False).tag(sync=True)
 
     def summary(self) -> str:
         """Return what is shown, and the head and query that are open."""
         n_layers, n_heads, n_queries, n_keys = self.sizes[self.part]
-        query = min(self.query, n_queries - 1)  # a part with fewer shows its last one
         return (
             "The attention weights of all heads, one head opened, and the row of one query over its keys. "
-            f"{n_layers} × {n_heads} heads, {n_queries} queries, {n_keys} keys; query {query} "
-            f"“{self.query_tokens[self.part][query]}”."
+            f"{n_layers} × {n_heads} heads, {n_queries} queries, {n_keys} keys; query {self.query} "
+            f"“{self.query_tokens[self.part][self.query]}”."
         )
 
 
@@ -57,9 +56,8 @@ def attention(
     key_tokens: Sequence[str] | None = None,
     *,
     token_ids: Any = None,
-    key_ids: Any = None,
     mask: Any = None,
-    untrained: Any = None,
+    untrained: bool = False,
     layer: int = 0,
     head: int = 0,
     query: int = 0,
@@ -70,18 +68,18 @@ def attention(
     ----------
     source : Tensor, array, sequence of them, or model
         Weights of shape (T, S), (H, T, S) or (L, H, T, S); a sequence of layers of shape (H, T, S) or
-        (1, H, T, S); or a language model, classifier, transformer or translator, which then reads
-        `token_ids`. At most 12 layers, 12 heads, and 128 tokens a side.
+        (1, H, T, S); or a language model, classifier or transformer, which then reads `token_ids`. At most
+        12 layers, 12 heads, and 128 tokens a side.
     tokens : sequence of str
-        One for each query, T; of a translator, the target.
+        One for each query, T.
     key_tokens : sequence of str, optional
-        One for each key, S, where these are other tokens (cross-attention); of a translator, the source.
-    token_ids, key_ids : sequence or Tensor of int, optional
-        What a model reads: its tokens (of a translator, the target), and the source of a translator.
+        One for each key, S, where these are other tokens (cross-attention).
+    token_ids : sequence or Tensor of int, optional
+        What a model reads.
     mask : Tensor or array of bool, broadcastable to (T, S), optional
         True = may attend. Of a causal model it is known; otherwise nothing is masked by default.
-    untrained : True, or like `source`, optional
-        The same without training, behind a switch; True makes a language model with new random weights.
+    untrained : bool
+        Whether the same language model with new random weights is behind a switch.
     layer, head, query : int
         What is open at first.
 
@@ -98,12 +96,15 @@ def attention(
     >>> explorer.sizes, explorer.masks
     ([[1, 1, 2, 2]], [['11', '11']])
     """
-    parts = _parts(source, tokens, key_tokens, token_ids, key_ids, mask)
-    if untrained is not None:
-        if untrained is True:
-            with torch.random.fork_rng():  # the random numbers of a lesson stay what they are
-                untrained = type(source)(source.config).eval()
-        parts = _compared(parts, _parts(untrained, tokens, key_tokens, token_ids, key_ids, mask))
+    sources = {"attention": source}
+    if untrained:
+        with torch.random.fork_rng():  # the random numbers of a lesson stay what they are
+            sources = {"trained": source, "untrained": type(source)(source.config)}
+    if mask is None and hasattr(source, "parameters") and getattr(source, "body", source).config.causal:
+        mask = np.tri(len(tokens), dtype=bool)
+    parts = [
+        _part(name, _weights_of(each, token_ids), tokens, key_tokens, mask) for name, each in sources.items()
+    ]
     return AttentionExplorer(
         names=[part.name for part in parts],
         query_tokens=[part.queries for part in parts],
@@ -118,7 +119,7 @@ def attention(
 
 
 class _Part(NamedTuple):
-    """Attention of one kind: weights (L, H, T, S) float32, and which cells a mask leaves open (T, S)."""
+    """The weights of one model, (L, H, T, S) float32, and which cells a mask leaves open, (T, S)."""
 
     name: str
     queries: list[str]
@@ -127,54 +128,16 @@ class _Part(NamedTuple):
     allowed: np.ndarray
 
 
-def _compared(trained: list[_Part], untrained: list[_Part]) -> list[_Part]:
-    """Return the parts of two models of the same sizes, under names that tell them apart."""
-    sizes, others = ([part.weights.shape for part in parts] for parts in (trained, untrained))
-    require(sizes == others, f"untrained must have the sizes of source, {sizes}", others)
-    if len(trained) == 1:
-        return [trained[0]._replace(name="trained"), untrained[0]._replace(name="untrained")]
-    return trained + [part._replace(name=f"untrained: {part.name}") for part in untrained]
-
-
-def _parts(
-    source: Any,
-    tokens: Sequence[str],
-    key_tokens: Sequence[str] | None,
-    token_ids: Any,
-    key_ids: Any,
-    mask: Any,
-) -> list[_Part]:
+def _weights_of(source: Any, token_ids: Any) -> Any:
+    """Return weights as they are, or those of each layer of a model that reads the tokens."""
     if not hasattr(source, "parameters"):
-        return [_part("attention", source, tokens, key_tokens, mask)]
+        return source
     if token_ids is None:
         raise ValueError("token_ids must say what the model reads, got None")
-    causal_mask = np.tri(len(tokens), dtype=bool)
     body = getattr(source, "body", source)
-    if not hasattr(source, "encoder"):
-        weights = list(_recorded(body, token_ids).values())
-        mask = causal_mask if mask is None and body.config.causal else mask
-        return [_part("attention", weights, tokens, key_tokens, mask)]
-    if key_ids is None or key_tokens is None:
-        raise ValueError(
-            f"key_ids and key_tokens must say what the translator reads, got {key_ids} and {key_tokens}"
-        )
-    recorded = _recorded(body, key_ids, token_ids)
-
-    def layers(half: str, module: str) -> list[torch.Tensor]:
-        return [w for name, w in recorded.items() if name.startswith(half) and name.endswith(f".{module}")]
-
-    return [
-        _part("target to source", layers("decoder", "cross_attn"), tokens, key_tokens, mask),
-        _part("source to source", layers("encoder", "attn"), key_tokens, None, None),
-        _part("target to target", layers("decoder", "attn"), tokens, None, causal_mask),
-    ]
-
-
-def _recorded(body: Any, *token_ids: Any) -> dict[str, torch.Tensor]:
-    """Return the attention weights of each module of a model, by its name."""
     with eval_mode(body) as device, record_attention(body) as recorded:
-        body(*(torch.as_tensor(ids, device=device).reshape(1, -1) for ids in token_ids))
-    return recorded
+        body(torch.as_tensor(token_ids, device=device).reshape(1, -1))
+    return list(recorded.values())
 
 
 def _part(name: str, weights: Any, queries: Sequence[str], keys: Sequence[str] | None, mask: Any) -> _Part:

@@ -28,7 +28,6 @@ WORDS = list("abcde")
         ("attention", (ROWS, WORDS), {"mask": tx.causal_mask(4)}, r"mask .* \(5, 5\), got shape \(4, 4\)"),
         ("attention", (ROWS * torch.nan, WORDS), {}, "weights must be finite"),
         ("attention", (tx.LanguageModel(TINY), WORDS), {}, "token_ids .* None"),
-        ("attention", (tx.Translator(TINY), WORDS), {"token_ids": [1]}, "key_ids .* None"),
         ("count", (TINY.replace(positions="alibi"),), {}, "positions .* got 'alibi'"),
         ("how_sure", ([],), {}, "reviews must be 1 to 12, got 0"),
         ("how_sure", ([Review(("Le", "monde"), 1, "", "")],), {}, "'monde' in 'Le monde'"),

@@ -97,10 +97,7 @@ function build(ui) {
   const parts = ui.get("names");
   const which =
     parts.length > 1
-      ? ui.choice("part", {
-          label: parts.includes("untrained") ? "Weights" : "Attention",
-          options: parts.map((name, i) => [i, name]),
-        })
+      ? ui.choice("part", { label: "Weights", options: parts.map((name, i) => [i, name]) })
       : null;
   const sort = ui.get("sizes").some(([layers, heads]) => layers * heads > 2)
     ? ui.toggle("by_habit", { label: "sort heads by what they do" })

@@ -121,5 +121,5 @@ def test_what_is_said_can_be_checked_by_hand(describe):
 
 def test_what_is_nearly_nothing_or_all_is_not_written_as_such(describe):
     cold = changed(course.widgets.sampling("Le livre"), temperature=0.1, stage=1)
-    assert "to > 99.9%." in describe(cold)[0]
+    assert "to >99.9%." in describe(cold)[0]
     assert "100.0%" not in describe(cold)[0].split("\n")[0]

@@ -276,7 +276,7 @@ print(f"after {n_steps} steps {at_end:.2f} nats, ln V {2 * half:.2f}")
 course.resolve("07.1", first, found, thresholds=(17, 129))
 
 # %% [markdown]
-# A model that was trained for longer: type a French beginning, follow a token to the logits. *Would say* sends each level straight to the output layer.
+# A model trained for longer: type a French beginning. *Would say* sends each level to the output layer.
 
 # %%
 course.widgets.live_model("Le roman est")
@@ -338,7 +338,7 @@ assert max(rest) < min(found["no part"]) + 0.1 < min(found["attention"])
 course.resolve("07.2", "attention", f"It is so with each of the {len(nats)} seeds.")
 
 # %% [markdown]
-# Each line names what was left out; a 2-gram model counts pairs of tokens, smoothed, in the same text. **Without attention the model comes down to about what counting pairs gives**, a little below. After these steps, at one learning rate for all, it loses less than a tenth of a nat without the feed-forward network or the positions in this simple language, with every seed. After twice the steps (two other seeds)?
+# A 2-gram model counts pairs of tokens, smoothed, in the same text. **Without attention the model comes down to about what counting pairs gives**, a little below. After these steps, at one learning rate for all, it loses less than a tenth of a nat without the feed-forward network or the positions in this simple language, with every seed. After twice the steps (two other seeds)?
 
 # %%
 twice = {part: [] for part in ("2-gram", *parts)}

@@ -52,7 +52,7 @@ world = tx.World()
 for label, text in zip(corpus.test.labels[:2], corpus.test.texts[:2], strict=True):
     print(label, text)
 labels = np.array(corpus.test.labels)
-share = labels[:500].mean()  # of the reviews that are tested below
+share = labels[:500].mean()
 print(f"majority of test labels: {max(share, 1 - share):.3f}")
 assert not {*corpus.test.texts} & {*corpus.train.texts}
 
@@ -288,11 +288,8 @@ from tinytx_run.intervals import paired_interval
 
 gain = paired_interval(ends["pretrained"] - ends["scratch"])
 print(f"pretrained minus scratch {gain.mean:+.3f} [{gain.low:+.3f}, {gain.high:+.3f}]")
-assert smoke or gain.low > 0.1
 
 # %% [markdown]
-# Three seeds show a large lead, a small one takes more (Dodge et al., [arXiv:2002.06305](https://arxiv.org/abs/2002.06305)).
-#
 # ### Further: chosen on the test set
 #
 # And if the best run is chosen on the test set? We choose one of the three on 100 test reviews, drawn at random, and look at it on all 500.
@@ -312,7 +309,7 @@ assert on_these > on_all
 #
 # ## Further: more seeds, more labels
 #
-# `python -m experiments transfer --corpus world` has fine-tuned from 20 to 500 labels with five seeds. Its body was pretrained with the full recipe. A common rule says: probe when labels are scarce. (Lesson 14 shows why five intervals at once must each be wider.) **Predict 09.2.**
+# `python -m experiments transfer --corpus world` has fine-tuned from 20 to 500 labels with five seeds: a small lead takes more than three (Dodge et al., [arXiv:2002.06305](https://arxiv.org/abs/2002.06305)). Its body was pretrained with the full recipe. A common rule says: probe when labels are scarce. (Lesson 14 shows why five intervals at once must each be wider.) **Predict 09.2.**
 
 # %%
 import textwrap

@@ -290,13 +290,12 @@ layer, head = divmod(int(chosen.argmax()), model.config.n_heads)
 mass = lab.alignment_mass(model, tokenizer, fresh[:150])
 best = mass.mass[layer, head]
 print(f"layer {layer}, head {head}: {best:.2f}; relative place: {mass.in_order:.2f}")
-for name, one in results.read_results("translation-world").data.items():
-    most = max(map(max, one["alignment"]["mass"]))
-    print(f"stored {name}, other sentences: best head {most:.2f}")
+for one in results.read_results("translation-world").data.values():
+    print(f"best head of a stored run: {max(map(max, one['alignment']['mass'])):.2f}")
 assert smoke or best > mass.in_order + 0.05
 
 # %% [markdown]
-# In this run the chosen head puts more of its attention on the right words than the relative place does. (The best rule of places was not tried.) A stored run of the same recipe comes less close, a longer one of a larger model closer. None was given the alignment. Choose a French word; outlined is what it translates.
+# In this run the chosen head puts more of its attention on the right words than the relative place does. (The best rule of places was not tried.) A stored run of the same recipe comes less close, a longer, larger one closer (other sentences). None was given the alignment. Choose a French word; outlined is what it translates.
 
 # %%
 explorer = course.widgets.alignment(model, tokenizer, fresh[600:606])

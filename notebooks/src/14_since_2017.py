@@ -394,16 +394,7 @@ lengths = along.diagonal()[:-1]  # without the last one, which is 0 before and a
 assert lengths.min() > 0.6 and lengths.max() < 1.2
 print(f"Muon: singular values from {lengths.min():.2f} to {lengths.max():.2f}")
 
-# %% [markdown]
-# The singular values of this gradient, of Adam's first update (the sign of each number) and of Muon's:
-
 # %%
-middle, matrices = {}, {"gradient": gradient, "Adam": gradient.sign(), "Muon": update}
-for name, matrix in matrices.items():
-    values = torch.linalg.svdvals(matrix)
-    middle[name] = values[31] / values[0]
-    print(f"{name:<9} the 32nd of 64 is {middle[name]:.3f} of the largest")
-assert middle["Muon"] > max(middle["gradient"], middle["Adam"])
 effect("Muon")
 
 # %% [markdown]
@@ -489,8 +480,6 @@ for name, each in {"one network": dense, "4 experts, 2 a token": config}.items()
     print(f"{name:<21}{n_params:>8,} parameters, {flops:>8,.0f} FLOPs a token")
 
 # %% [markdown]
-# Published models also add a small loss for uneven loads, or a limit on the tokens of an expert.
-#
 # ## Further: a scaling law with a known bound
 #
 # A **scaling law** says how the loss falls with the number of parameters $N$ and of tokens read, here $D$. The usual form (Hoffmann et al., [arXiv:2203.15556](https://arxiv.org/abs/2203.15556), equation 2) is
@@ -521,7 +510,6 @@ print(f"{len(runs)} runs, {len(counts)} sizes, {len(amounts)} amounts of text")
 
 # %%
 def line(name, axis, fixed):
-    """The points of one size (axis 1, along the tokens) or of one amount (axis 0)."""
     sizes = [size for size in sorted(excess) if size[1 - axis] == fixed]
     points = {size[axis]: excess[size] for size in sizes}
     ends = ([f(losses) for losses in points.values()] for f in (np.mean, min, max))
@@ -542,7 +530,7 @@ for panel, (xlabel, lines) in zip(axes, named.items(), strict=True):
 plots.show(fig, name="14_scaling")
 
 # %% [markdown]
-# Where a line on the left flattens, more text helps less and less: the term $A / N^a$ describes this. Here a rate that was not tuned for long runs may add to it.
+# Where a line on the left flattens, more text helps less and less: the term $A / N^a$ describes this. Here a rate not tuned for long runs may add to it.
 #
 # What such runs are good for is to **share a budget**. Training takes about $C = 6 N D$ operations, where $N$ leaves out the embedding, which only looks ids up. Which size is best for a given $C$? The stored runs form rows of similar $C$ (within a factor of 2): a
 # small model that reads much, or a large one that reads little.

@@ -61,7 +61,7 @@ def end_losses(name):
 healthy_loss = end_losses("healthy language model")
 lower = [name for name in broken if (end_losses(name) < healthy_loss).all()]
 answer = ["none", "one or two", "three or more"][min(2, (len(lower) + 1) // 2)]
-print("lower:", ", ".join(lower))
+print(*lower, sep=", ")
 finding = f"{len(lower)} of {len(broken)} end lower, in all {len(healthy_loss)} seeds."
 course.resolve("18.1", answer, finding)
 
@@ -330,7 +330,7 @@ assert table.loc["norm_on_wrong_axis", "attention_ahead"] == 0
 #
 # ## Play: break a model while it learns
 #
-# The explorer trains a language model of the whole world, which has another bound. Pause it after a few hundred steps. The page holds two runs, A and B. Give B one of the faults in its list, predict its loss at the step that A has reached, and start it.
+# The explorer trains a language model of the whole world (another bound). Pause it after a few hundred steps. The page holds two runs, A and B. Give B a fault of its list, predict its loss at the step that A has reached, and start it.
 
 # %%
 course.widgets.playground()

@@ -305,7 +305,7 @@ assert beyond["rotary"][16] < 0.05 and beyond.loc[96].idxmax() == "rotary"
 assert rises["alibi"].max() < 0.15
 
 # %% [markdown]
-# Within the trained length **a causal model without positions is at most 0.15 nats behind**; with eight words before it is about twice as far from the bound, after twice the steps further. Beyond, its loss creeps up. Learned and sinusoidal positions fail at once: between 8 and 32 words before, their loss rises by more than a nat. (Learned rows beyond 16 were never trained.) Rotary positions lose less up to 32 words before, then fail as badly. Only ALiBi nearly holds to the end: other reviews are of no use here, so who hardly looks far has it easy.
+# Within the trained length **a causal model without positions is at most 0.15 nats behind**; with eight words before it is about twice as far from the bound (further still after twice the steps). Its loss creeps up from the first words on, and beyond. Learned and sinusoidal positions fail at once: between 8 and 32 words before, their loss rises by more than a nat. (Learned rows beyond 16 were never trained.) Rotary positions lose less up to 32 words before, then fail worst. Only ALiBi nearly holds to the end: other reviews are of no use here, so who hardly looks far has it easy.
 #
 # ### Further: why some hold
 #
@@ -327,7 +327,7 @@ assert shares[0] < 0.05 and shares[-1] > evenly - 0.15  # the last row: ALiBi
 #
 # - *None*: ninety other words drown the near ones. *Learned*: beyond position 15 the rows are still the noise that they began with.
 # - *Sinusoidal*: each new position is a vector that no matrix was trained to read. **That a formula continues does not mean that what was learned does.**
-# - *Rotary*: no position is new, but distances are. At a distance of 44 words the first hand has come round to where it was for a near word ($44 \approx 7 \cdot 2\pi$), and the slower ones are at angles never met in training.
+# - *Rotary*: no position is new, but distances are. The slower hands come to angles never met in training.
 # - *ALiBi*: the first head hardly sees beyond fifteen words. For it a long text is a short one.
 #
 # That is also ALiBi's price: a far word is lowered whatever it says.

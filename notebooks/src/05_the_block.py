@@ -218,7 +218,7 @@ print(f"32 layers: signal {size:,.0f}, variety {variety:.0e}, gradient {gradient
 assert size > 1000 and variety > 1e-5 and gradient > 1e4
 
 # %% [markdown]
-# Tokens become alike far more slowly. But now signal and gradient **explode**: each layer multiplies both.
+# Tokens become alike far more slowly. But now signal and gradient **explode**.
 #
 # ### Further: the explosion, in maps
 #
@@ -461,7 +461,7 @@ gap = low.mean(dim=-1) - ends["post-norm, a sixth of the rate"]
 assert smoke or gap.abs().max() < 0.3
 
 # %% [markdown]
-# At the low rate the orders are nearly alike. Post-norm without warm-up ends close to the uniform guess. With warm-up, or at a sixth of the learning rate, the same model learns. So **in these 100 steps, at a rate at which pre-norm learns without warm-up, post-norm learns only with it**, as Xiong et al. report ([arXiv:2002.04745](https://arxiv.org/abs/2002.04745), sections 3 and 4); a lower rate helps, too. In their experiments pre-norm without warm-up comes about as far as post-norm with it.
+# At the low rate post-norm comes closer. Post-norm without warm-up ends close to the uniform guess. With warm-up, or at a sixth of the learning rate, the same model learns. So **in these 100 steps, at a rate at which pre-norm learns without warm-up, post-norm learns only with it**, as Xiong et al. report ([arXiv:2002.04745](https://arxiv.org/abs/2002.04745), sections 3 and 4); a lower rate helps, too. In their experiments pre-norm without warm-up comes about as far as post-norm with it.
 #
 # ## Further: a gradient that vanishes
 #

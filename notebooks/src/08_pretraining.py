@@ -385,9 +385,13 @@ assert smoke or worst[ending, "transformer"] > 0.9
 # %%
 from tinytx_course.results import read_results
 
-far = min(read_results("agreement").get("7-gram")["far"])
+stored = [read_results(name).data for name in ("agreement", "doubt-agreement")]
+far = min(stored[0]["7-gram"]["far"])
 print(f"a 7-gram, which sees the noun, stored: {far:.0%} and more")
 assert 0.7 < far < 0.85
+seeds = [min(one["far"]) for data in stored for one in data.values() if one["seed"]]
+print(f"{len(seeds)} stored transformers, two of twice the steps: {min(seeds):.0%} and more")
+assert len(seeds) == 7 and min(seeds) > 0.98
 for noun in (name for names in nouns.values() for name in names.split(", ")):
     frame = f"{noun} n' est ni magnifique ni"
     assert any(frame in text for text in corpus.train.texts)
@@ -490,7 +494,7 @@ course.widgets.sampling("Le livre")
 # %% [markdown]
 # ## What this does not show
 #
-# Real text has no known entropy bound. And this is one run.
+# Real text has no known entropy bound. And the loss and the samples are those of one run.
 #
 # ## Take-home
 #

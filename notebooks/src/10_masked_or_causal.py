@@ -290,7 +290,9 @@ finding = "{:.2f} against {:.2f} nats above it.".format(*means)
 course.resolve("10.3", f"the {nearer} model", finding)
 
 # %% [markdown]
-# (One run of each, ended early; ± is the standard error over the blanks.) An excess tells how far a model is from its own best, not which one knows more. Guess first:
+# (One run of each, ended early; ± is the standard error over the blanks.) An excess tells how far a model is from its own best, not which one knows more.
+#
+# Now a blank for you. Guess first:
 
 # %%
 course.widgets.fill_blank(masked, tokenizer)

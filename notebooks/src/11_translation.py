@@ -89,7 +89,7 @@ assert exact < 0.2
 course.resolve("11.1", exact, finding, thresholds=(0.2, 0.6))
 
 # %% [markdown]
-# Articles, adjectives and participles take gender and number from a noun elsewhere. Word order differs (_absurd romance_, _romance absurde_), and one English word may need two French ones (_read_, _ai lu_).
+# Articles, adjectives and participles take gender and number from a noun elsewhere. Word order differs (_absurd romance_, _romance absurde_), and one English word may need two French ones (_read_, _ai lu_). A word without a partner in the alignment, such as _of_, stays English.
 #
 # ## By hand: the decoder attends to the source
 #
@@ -295,7 +295,7 @@ for one in results.read_results("translation-world").data.values():
 assert smoke or best > mass.in_order + 0.05
 
 # %% [markdown]
-# In this run the chosen head puts more of its attention on the right words than the relative place does. (The best rule of places was not tried.) A stored run of the same recipe comes less close, a longer, larger one closer (other sentences). None was given the alignment. Choose a French word; outlined is what it translates.
+# In this run the chosen head puts more of its attention on the right words than the relative place does. (The best rule of places was not tried.) A stored run of the same recipe comes less close, a longer, larger one closer (each head chosen on the sentences themselves; their relative place is not stored). None was given the alignment. Choose a French word; outlined is what it translates.
 
 # %%
 explorer = course.widgets.alignment(model, tokenizer, fresh[600:606])

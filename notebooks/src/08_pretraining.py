@@ -390,7 +390,7 @@ far = min(stored[0]["7-gram"]["far"])
 print(f"a 7-gram, which sees the noun, stored: {far:.0%} and more")
 assert 0.7 < far < 0.85
 seeds = [min(one["far"]) for data in stored for one in data.values() if one["seed"]]
-print(f"{len(seeds)} stored transformers, two of twice the steps: {min(seeds):.0%} and more")
+print(f"{len(seeds)} stored transformers: {min(seeds):.0%} and more")
 assert len(seeds) == 7 and min(seeds) > 0.98
 for noun in (name for names in nouns.values() for name in names.split(", ")):
     frame = f"{noun} n' est ni magnifique ni"

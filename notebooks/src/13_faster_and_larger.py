@@ -395,7 +395,7 @@ k, ends = ratio(*pair.values())
 print(f"a product in bfloat16 {said(k, ends)}: Amdahl expects {amdahl(p, k):.2f}")
 
 # %% [markdown]
-# A range that contains 1 leaves open which is faster; so, nearly, does one that barely leaves it out. Amdahl's law is exact only if one product stands for all; here it is one size of many. A possible reason for a slow-down is a processor without instructions for bfloat16. (`torch.compile` saves bytes in another way: it writes **fused** functions, which read a number once, do everything to it, and write it once: Dao et al., [arXiv:2205.14135](https://arxiv.org/abs/2205.14135), section 3, for attention.) Numbers of 8 bits and fewer, and computing again what could be stored (**gradient checkpointing**), were not tried.
+# A range that contains 1 leaves open which is faster; so, nearly, does one that barely leaves it out. Amdahl's law is exact only if one product stands for all; here it is one size of many, and attention, which $p$ leaves out, runs in bfloat16, too. A possible reason for a slow-down is a processor without instructions for bfloat16. (`torch.compile` saves bytes in another way: it writes **fused** functions, which read a number once, do everything to it, and write it once: Dao et al., [arXiv:2205.14135](https://arxiv.org/abs/2205.14135), section 3, for attention.) Numbers of 8 bits and fewer, and computing again what could be stored (**gradient checkpointing**), were not tried.
 #
 # ## Further: larger, a batch in parts
 #
@@ -427,7 +427,7 @@ print(f"; plain mean: {(plain - at_once).abs().max():.0e}")
 # 1. A fair comparison warms up, takes turns and reports a range.
 # 2. Arithmetic intensity is operations for each byte moved. Left of the ridge memory is the first limit, right of it arithmetic.
 # 3. Profile first, then Amdahl, then the change, then the clock.
-# 4. *Further:* count what does *not* become less.
+# 4. *Further:* a KV cache saves the work of the blocks, not that of the output layer: count both.
 # 5. *Further:* gradients of micro-batches add up, weighted by tokens, to the gradient of the batch.
 #
 # *References:* roofline: Williams, Waterman and Patterson, *Communications of the ACM* 52(4), 2009.

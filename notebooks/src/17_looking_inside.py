@@ -15,7 +15,7 @@
 #
 # After this lesson you can
 #
-# 1. fit a probe to hidden states, score it against the exact posterior, and name its two controls;
+# 1. score a probe of hidden states against the exact posterior, and name its two controls (*Further:* fit it);
 # 2. say why an attention map is a hypothesis about a head, and what tests it;
 # 3. *Further:* ablate a head, patch it between two texts, and find induction heads.
 #

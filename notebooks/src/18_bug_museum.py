@@ -238,7 +238,7 @@ course.diagnose(14, ...)
 # - Patient 1: `evaluation_data_in_training`. The held-out loss is below the exact bound. `fresh_text` (2) shows that text drawn anew is harder, by several standard errors.
 # - Patient 5: `padding_read`. `singles` (1): the answer to a row depends on the rows next to it, through the padding. Where it ends is no sign: some healthy classifiers end higher.
 # - Patient 9: `norm_on_wrong_axis`. `leak` (1) is positive, `attention_ahead` (1) is not: the future comes in through the mean and the variance.
-# - Patient 11: `mask_after_softmax`. `attention_sums` (1): the weights that are left do not sum to 1; how much is missing depends on the words that follow.
+# - Patient 11: `mask_after_softmax`. `attention_sums` (1): the weights that are left do not sum to 1; how much is missing depends on the words that follow. Its other four seeds end close to healthy models.
 # - Patient 12: `dropout_in_evaluation`. `twice` (1): two evaluations differ.
 # - Patient 14: `positions_missing`. `permute` (1): with the source words in reverse order nothing moves but rounding errors. In four of five seeds it even ends lower than the healthy one.
 #

@@ -288,7 +288,7 @@ plots.show(fig, name="08_loss_and_bound")
 # %% [markdown]
 # ### Further: from gibberish to French
 #
-# The second column is counted by the grammar: how many words the sample has, the two given ones included, before the first impossible one. (All are drawn with one seed.)
+# The second column is counted by the grammar: how many words the sample has, the two given ones included, before the first impossible one.
 
 # %%
 def first_impossible(words):
@@ -387,11 +387,9 @@ from tinytx_course.results import read_results
 
 stored = [read_results(name).data for name in ("agreement", "doubt-agreement")]
 far = min(stored[0]["7-gram"]["far"])
-print(f"a 7-gram, which sees the noun, stored: {far:.0%} and more")
-assert 0.7 < far < 0.85
 seeds = [min(one["far"]) for data in stored for one in data.values() if one["seed"]]
-print(f"{len(seeds)} stored transformers: {min(seeds):.0%} and more")
-assert len(seeds) == 7 and min(seeds) > 0.98
+print(f"stored: a 7-gram {far:.0%} and more, {len(seeds)} transformers {min(seeds):.0%}")
+assert 0.7 < far < 0.85 and min(seeds) > 0.98
 for noun in (name for names in nouns.values() for name in names.split(", ")):
     frame = f"{noun} n' est ni magnifique ni"
     assert any(frame in text for text in corpus.train.texts)

@@ -359,7 +359,7 @@ assert quarter.mean < together[starts["0.25"]].mean / 6
 assert half.low < 0 < half.high and after["tied embeddings"].low > 0 > quarter.low
 
 # %% [markdown]
-# Rotary positions are still first. But each difference that we saw is smaller after twice the steps, and it is open whether all but the tie brings more than rotary positions alone, or less than the sum of the parts: part of what 300 steps rank is how *fast* a change learns, not how far it gets. And the tie, started at half or a quarter of the size, shows no harm any more (at a quarter the interval is wide): what was measured is the tie *with its start* and its steps.
+# Rotary positions are still first. But each difference that we saw is smaller after twice the steps, and it is open whether all but the tie brings more than rotary positions alone, or less than the sum of the parts: part of what 300 steps rank is how *fast* a change learns, not how far it gets. And the tie, started at half or a quarter of the size, shows no harm any more: what was measured is the tie *with its start* and its steps.
 #
 # ## Further: the optimizer Muon
 #
@@ -367,7 +367,7 @@ assert half.low < 0 < half.high and after["tied embeddings"].low > 0 > quarter.l
 #
 # $$X \leftarrow a X + \bigl(b\, X X^\top + c\, (X X^\top)^2\bigr) X, \qquad a = 3.4445,\; b = -4.7750,\; c = 2.0315 .$$
 #
-# It leaves $U$ and $V$ as they are, and brings each singular value that is not tiny near 1, roughly. The cell asserts both on one gradient.
+# It leaves $U$ and $V$ as they are, and brings each singular value that is not tiny near 1, roughly.
 
 # %%
 from tinytx.optim import orthogonalised
@@ -431,16 +431,16 @@ behind = [name for name in gains if gains[name].low > 0]
 assert (sorted(ahead), behind) == (["bigrams", "smear"], ["averaged"])
 
 # %% [markdown]
-# Two are ahead. After twice the steps, both at once, and by the clock?
+# Two are ahead. After twice the steps (two seeds), both at once (minus the smear), and by the clock?
 
 # %%
 for name, other in (("smear", ""), ("bigrams", ""), ("smear + bigrams", "smear")):
     gaps = (f"{gap:+.3f}" for gap in apart("1200 steps", name, other))
-    print(f"{name} minus {other or 'none'}, 1,200 steps, two seeds:", *gaps)
+    print(f"{name}, 1,200 steps:", *gaps)
 both = paired_interval(apart("600 steps", "smear + bigrams", "smear"))
 clock = paired_interval(apart("180 s", "smear"))
 for what, gain in {"both minus smear, 600 steps": both, "smear, 180 s": clock}.items():
-    print(f"{what}: {gain.mean:+.3f} [{gain.low:+.3f}, {gain.high:+.3f}], n = {gain.n}")
+    print(f"{what}: {gain.mean:+.3f} [{gain.low:+.3f}, {gain.high:+.3f}]")
 smear, bigrams = apart("1200 steps", "smear"), apart("1200 steps", "bigrams")
 assert max(smear) < -0.01 < -0.005 < min(bigrams) and clock.high < 0 < both.low
 
@@ -532,7 +532,7 @@ plots.show(fig, name="14_scaling")
 # %% [markdown]
 # Where a line on the left flattens, more text helps less and less: the term $A / N^a$ describes this. Here a rate not tuned for long runs may add to it.
 #
-# What such runs are good for is to **share a budget**. Training takes about $C = 6 N D$ operations, where $N$ leaves out the embedding, which only looks ids up. Which size is best for a given $C$? The stored runs form rows of similar $C$ (within a factor of 2): a
+# Such runs help to **share a budget**. Training takes about $C = 6 N D$ operations, where $N$ leaves out the embedding, which only looks ids up. Which size is best for a given $C$? The stored runs form rows of similar $C$ (within a factor of 2): a
 # small model that reads much, or a large one that reads little.
 
 # %%

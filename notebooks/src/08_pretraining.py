@@ -388,7 +388,7 @@ from tinytx_course.results import read_results
 stored = [read_results(name).data for name in ("agreement", "doubt-agreement")]
 far = min(stored[0]["7-gram"]["far"])
 seeds = [min(one["far"]) for data in stored for one in data.values() if one["seed"]]
-print(f"stored: a 7-gram {far:.0%} and more, {len(seeds)} transformers {min(seeds):.0%}")
+print(f"stored: a 7-gram {far:.0%} and more, {len(seeds)} networks {min(seeds):.0%}")
 assert 0.7 < far < 0.85 and min(seeds) > 0.98
 for noun in (name for names in nouns.values() for name in names.split(", ")):
     frame = f"{noun} n' est ni magnifique ni"

@@ -40,7 +40,7 @@ export function leadHand(box, model, keep) {
       number.href = steps[i].href;
       number.title = number.ariaLabel = `Done: ${steps[i].textContent}`;
     });
-    next.style.visibility = done ? "visible" : "hidden"; // its room is kept: nothing moves
+    next.hidden = !done;
     said.textContent = done ? `Done: step ${at + 1} of ${steps.length}.` : "";
   };
   const look = () => {

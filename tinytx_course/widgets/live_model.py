@@ -34,7 +34,6 @@ class LiveText(Explorer):
     """
 
     about: ClassVar[str]
-    heat: Any = 1.0  # temperature of the probabilities that are named
 
     text = traitlets.Unicode().tag(sync=True)
 
@@ -43,17 +42,13 @@ class LiveText(Explorer):
             raise ValueError(f"text must have at most {_LONGEST:,} characters, got {len(text):,}")
         super().__init__(text=text, **state)
 
-    def settings(self) -> str:
-        """Return what else is set, in words; nothing by default."""
-        return ""
-
-    def summary(self) -> str:
-        """Return what is shown, and what model and language expect after the text."""
+    def expected(self, temperature: float = 1.0, settings: str = "") -> str:
+        """Return what is shown, and what model, at a temperature, and language expect after the text."""
         parts = []
-        for word, model, truth in next_tokens(self.text, self.heat)[:_N_NAMED]:
+        for word, model, truth in next_tokens(self.text, temperature)[:_N_NAMED]:
             exact = "" if truth is None else f", the language {100 * truth:.1f}%"
             parts.append(f"to “{word}” the model gives {100 * model:.1f}%{exact}")
-        return f"{self.about} After “{self.text}”{self.settings()}: {'; '.join(parts)}."
+        return f"{self.about} After “{self.text}”{settings}: {'; '.join(parts)}."
 
 
 class LiveModelExplorer(LiveText):
@@ -80,14 +75,9 @@ class LiveModelExplorer(LiveText):
     n_draws = traitlets.Int(0).tag(sync=True)
     drawn = traitlets.Dict().tag(sync=True)
 
-    @property
-    def heat(self) -> float:  # type: ignore[override]
-        """The temperature that is set."""
-        return float(self.temperature)
-
-    def settings(self) -> str:
-        """Return the temperature in words."""
-        return f" at temperature {self.temperature:.1f}"
+    def summary(self) -> str:
+        """Return what is shown, and what model and language expect at this temperature."""
+        return self.expected(self.temperature, f" at temperature {self.temperature:.1f}")
 
 
 def next_tokens(text: str, temperature: float = 1.0) -> list[tuple[str, float, float | None]]:

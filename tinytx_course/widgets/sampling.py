@@ -34,7 +34,7 @@ class SamplingExplorer(LiveText):
         top_k = self.top_k if self.top_k < shipped_once().model.config.vocab_size else "off"
         top_p = f"{self.top_p:g}" if self.top_p < 1 else "off"
         settings = f"temperature {self.temperature:g}, top-k {top_k}, top-p {top_p}"
-        return f"{super().summary()} Settings: {settings}; {self.n_draws} drawn."
+        return f"{self.expected()} Settings: {settings}; {self.n_draws} drawn."
 
 
 def sampling(text: str = "Le livre") -> SamplingExplorer:

@@ -45,7 +45,7 @@ def observe(exercise: Exercise, function: Any, seed: int, seconds: float) -> Rec
         return Record(refusal=refusal)
     if working_device().type != "cpu":
         seconds *= SLOWER_ELSEWHERE
-    with torch.device("cpu"):  # as they are judged; `copied` moves them to where the learner works
+    with on_cpu():  # as they are judged; `copied` moves them to where the learner works
         calls = tuple(exercise.calls(seed))
     first = _observe_all(function, exercise.parameters, calls, seconds)
     slip, chance = _seen_in_source(function)
@@ -115,6 +115,12 @@ def working_device() -> torch.device:
     """Where the learner wants to work: the default device."""
     device = torch.get_default_device()
     return torch.device("cpu") if device.type == "meta" else device
+
+
+def on_cpu() -> contextlib.AbstractContextManager[object]:
+    """Where checks make their tensors; a context of torch's, which slows each operation, only if needed."""
+    is_there = torch.get_default_device().type == "cpu"
+    return contextlib.nullcontext() if is_there else torch.device("cpu")
 
 
 def copied(arguments: Sequence[Any], device: torch.device | str = "cpu") -> tuple[Any, ...]:
@@ -428,9 +434,18 @@ def _does_something(function: Any) -> bool:
 
 def _source(code: Any) -> tuple[str, ast.Module]:
     """The source of a code object, and as a tree: empty where it is none, or a part of a statement."""
+    if code is None:
+        return "", ast.Module([], [])
+    linecache.checkcache(code.co_filename)
+    return _first_block(tuple(linecache.getlines(code.co_filename)[code.co_firstlineno - 1 :]))
+
+
+@functools.lru_cache(maxsize=1)
+def _first_block(lines: tuple[str, ...]) -> tuple[str, ast.Module]:
+    """What `inspect.getsource` finds, which looks through all modules first; and as a tree."""
     source = ""
     with contextlib.suppress(Exception):
-        source = textwrap.dedent(inspect.getsource(code))
+        source = textwrap.dedent("".join(inspect.getblock(lines)))
         return source, ast.parse(source)
     return source, ast.Module([], [])
 

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tinytx_course.exercises.calling import copied
+from tinytx_course.exercises.calling import copied, on_cpu
 from tinytx_course.exercises.catalogue import Mistake
 from tinytx_course.exercises.comparing import Reading, ids
 from tinytx_course.exercises.exercise import Exercise
@@ -48,7 +48,7 @@ def judge(exercise: Exercise, record: Record, seed: int = 0) -> Verdict:
         if record.refusal.attempted:
             return tell_failure(exercise, record.refusal)
         return tell_stub(exercise, record.refusal)
-    with torch.device("cpu"):
+    with on_cpu():
         verdict = _judge_calls(exercise, record, seed)
     if verdict.passed and record.passes_on is not None:
         return tell_failure(exercise, record.passes_on)

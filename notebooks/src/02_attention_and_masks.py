@@ -122,12 +122,9 @@ def by_hand(divisor=2.0):
 by_hand()
 
 # %% [markdown]
-# *She* attends most to _elle_, yet a quarter of _bien_'s 40 pulls its context to 18.24.
+# *She* attends most to _elle_.
 #
-# Why divide by $\sqrt{d}$? A dot product is a sum of $d$ products. If these are independent, with mean 0 and variance 1, its standard deviation is $\sqrt{d}$. Scores that lie far apart give nearly all weight to one key, as with a divisor of 0.5. Then try others:
-
-# %% tags=["nbval-check-output"]
-by_hand(divisor=0.5)
+# Why divide by $\sqrt{d}$? A dot product is a sum of $d$ products. If these are independent, with mean 0 and variance 1, its standard deviation is $\sqrt{d}$. Scores that lie far apart give nearly all weight to one key. There softmax is **saturated**: its slope $w (1 - w)$ is near 0, so the weights hardly answer to a change of a score. Try a divisor of 0.4, and others:
 
 # %% tags=["varies"]
 _ = ipywidgets.interact(by_hand, divisor=(0.2, 8.0, 0.2))
@@ -243,6 +240,7 @@ fig, axes = plots.figure(2, 3, width=9.6, height=6.6, sharex=True, sharey=True)
 style = {"vmin": 0, "vmax": 1, "cmap": "Blues", "fmt": ".2f", "annot": True}
 for panel, (name, weights) in zip(axes.flat, maps.items(), strict=True):
     sns.heatmap(weights, **style, cbar=False, ax=panel)
+    panel.stairs(range(len(weights)), baseline=None, color="0.3")  # above: the future
     panel.set(title=name, facecolor="#f2c4b8")  # which shows where a weight is NaN
 fig.supxlabel("key (attended to)")
 fig.supylabel("query (attends)")
@@ -334,7 +332,7 @@ print("ours", tx.attention_weights(x[:1] @ w_q, k, nothing)[0])
 #
 # ## Further: attention without the scale
 #
-# If the numbers in $q$ and $k$ are independent, with mean 0 and variance 1, their product has variance $d$. 500 random queries meet 32 keys each; the largest weight of a row, raw → divided:
+# 500 random queries meet 32 keys each; the largest weight of a row, raw → divided:
 
 # %%
 for d in (4, 64, 1024):
@@ -347,7 +345,7 @@ for d in (4, 64, 1024):
 assert top[0] > 0.9
 
 # %% [markdown]
-# Undivided, at $d = 1024$ nearly all weight is on one key, and softmax is **saturated**: its slope $w (1 - w)$ is near 0 there, so the weights hardly answer to a change of a score. (No model was trained without the scale here.)
+# Undivided, at $d = 1024$ nearly all weight is on one key: softmax is saturated. (No model was trained without the scale here.)
 #
 # ## Questions
 

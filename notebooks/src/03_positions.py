@@ -293,19 +293,9 @@ fig, ax = plots.curves(
 )
 ax.axvspan(0, 8, color="#eeeeee", zorder=0)  # as in training
 plots.show(fig, name="03_train_short_test_long")
-mean = kinds.mean().T  # a row a length, a column a kind
-beyond = mean - mean.loc[8]  # what training did not meet
-failing = beyond[["learned", "sinusoidal"]].min(axis=1)
-assert (mean["none"] - mean.min(axis=1)).loc[:8].max() < 0.15
-assert mean["none"].is_monotonic_increasing
-assert failing[16] > 0.4 and failing[32] > 1 > 0.5 > beyond["rotary"][32]
-above = mean.loc[8] - readers["bound"].iloc[0]
-assert 1.6 < above["none"] / above["rotary"] < 2.4
-assert beyond["rotary"][16] < 0.05 and beyond.loc[96].idxmax() == "rotary"
-assert rises["alibi"].max() < 0.15
 
 # %% [markdown]
-# Within the trained length **a causal model without positions is at most 0.15 nats behind**; with eight words before it is about twice as far from the bound (further still after twice the steps). Its loss creeps up from the first words on, and beyond. Learned and sinusoidal positions fail at once: between 8 and 32 words before, their loss rises by more than a nat. (Learned rows beyond 16 were never trained.) Rotary positions lose less up to 32 words before, then fail worst. Only ALiBi nearly holds to the end: other reviews are of no use here, so who hardly looks far has it easy.
+# Within the trained length **a causal model without positions is at most 0.15 nats behind**; with eight words before it is about twice as far from the bound as rotary (more than twice after twice the steps). Its loss creeps up from the first words on, and beyond. Learned and sinusoidal positions fail at once: between 8 and 32 words before, their loss rises by more than a nat. (Learned rows beyond 16 were never trained.) Rotary positions lose less up to 32 words before, then fail as badly. Only ALiBi nearly holds to the end: other reviews are of no use here, so a head that hardly looks far has it easy.
 #
 # ### Further: why some hold
 #
@@ -321,6 +311,16 @@ for kind, far in readers.groupby("kind", sort=False)["far"]:
     assert kind == "alibi" or (shares - evenly).abs().max() < 0.15
     assert kind != "rotary" or shares.min() > evenly
 assert shares[0] < 0.05 and shares[-1] > evenly - 0.15  # the last row: ALiBi
+mean = kinds.mean().T  # a row a length, a column a kind
+beyond = mean - mean.loc[8]  # what training did not meet
+failing = beyond[["learned", "sinusoidal"]].min(axis=1)
+assert (mean["none"] - mean.min(axis=1)).loc[:8].max() < 0.15
+assert mean["none"].is_monotonic_increasing
+assert failing[16] > 0.4 and failing[32] > 1 > 0.5 > beyond["rotary"][32]
+above = mean.loc[8] - readers["bound"].iloc[0]
+assert 1.6 < above["none"] / above["rotary"] < 2.4
+assert beyond["rotary"][16] < 0.05 and beyond.loc[96].idxmax() == "rotary"
+assert rises["alibi"].max() < 0.15
 
 # %% [markdown]
 # Without ALiBi the heads, on average over the seeds, give distant words about the share of a head that attends evenly, or more, perhaps because in training nothing was ever that far away. The shares are measured; the reasons are our best explanation:
@@ -328,7 +328,7 @@ assert shares[0] < 0.05 and shares[-1] > evenly - 0.15  # the last row: ALiBi
 # - *None*: ninety other words drown the near ones. *Learned*: beyond position 15 the rows are still the noise that they began with.
 # - *Sinusoidal*: each new position is a vector that no matrix was trained to read. **That a formula continues does not mean that what was learned does.**
 # - *Rotary*: no position is new, but distances are. The slower hands come to angles never met in training.
-# - *ALiBi*: the first head hardly sees beyond fifteen words. For it a long text is a short one.
+# - *ALiBi*: the first head hardly sees beyond fifteen words: for it a long text is a short one. The last two look about as far as those of *none*.
 #
 # That is also ALiBi's price: a far word is lowered whatever it says.
 #

@@ -44,7 +44,7 @@ course.recall("04")
 # %% [markdown]
 # ## Why: one blend, two questions
 #
-# In *Anne lit Proust* ("Anne reads Proust"), the verb needs its subject *and* its object. But attention returns a **weighted mean**: one vector. It is tempting to attend to both, half and half. If each of two positions holds one bit, the mean of 00, 01, 10 and 11 is 0, ½, ½ and 1: nothing tells 01 from 10. (Unequal weights do. But no *linear* readout can then answer both questions for all four pairs.)
+# In *Anne lit Proust* ("Anne reads Proust"), the verb needs its subject *and* its object. But attention returns a **weighted mean**: one vector. It is tempting to attend to both, half and half. If each of two positions holds one bit, the mean of 00, 01, 10 and 11 is 0, ½, ½ and 1: nothing tells 01 from 10. (Unequal weights do; the task below says what is still missing.)
 #
 # A second set of attention weights, with its own queries, keys and values, could attend to the other position. Such a set is a **head**.
 #
@@ -245,7 +245,7 @@ hidden = by_seed.mean().item()
 course.resolve("04.3", hidden, f"{hidden:.3f}.", thresholds=(0.75, 0.95))
 
 # %% [markdown]
-# **Two heads solve the task; one head with the same number of parameters does not.** With each seed it answers one question, and gets half of the other one right. One head with a hidden layer, which has more parameters, solves the task with most seeds. In a block a feed-forward network, which has a hidden layer, follows the heads.
+# **Two heads solve the task; one head with the same number of parameters does not.** With each seed it answers one question, and gets half of the other one right. (Weights of ⅔ and ⅓, set by hand, reach ¾ of the pairs; training does not find them here.) One head with a hidden layer, which has more parameters, solves the task with most seeds. In a block a feed-forward network, which has a hidden layer, follows the heads.
 #
 # ## Further: pictures of the heads
 #
@@ -394,7 +394,7 @@ course.check("multi_head_attention", multi_head_attention)
 #
 # 1. Heads are groups of one projection. The number of heads changes no parameter count.
 # 2. Multi-head attention is project, split, attend, merge, project.
-# 3. Trained with equal parameters, two heads solve a task of two questions; one head with a linear readout, whose values know the bit only, answers one of them.
+# 3. Trained with equal parameters, two heads solve a task of two questions; one head with a linear readout, whose values know the bit only, answers one of them; it can give at most ¾ of the pairs.
 #
 # *Where this comes from:* heads: Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), section 3.2.2. The proof and its task are this course's own.
 #

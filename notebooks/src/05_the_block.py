@@ -186,7 +186,7 @@ print("variety, level 0 to 4:", *(f"{share:.0e}" for share in seen.variety[:5]))
 assert seen.variety[4] < 1e-12 and max(seen.variety[4:]) < 1e-8
 
 # %% [markdown]
-# With random weights, attention alone makes all sixteen tokens of a text equal at level 4, up to rounding. Then it does not matter which attends to which, so the query weights of the layers above that level get next to no gradient, a **vanishing gradient** (*Further*).
+# With random weights, attention alone makes all sixteen tokens of a text equal at level 4, up to rounding. Then it does not matter which attends to which, so the query weights from the fourth layer on get next to no gradient, a **vanishing gradient** (*Further*).
 #
 # ## Step 2: a way past, the residual connection
 #
@@ -294,7 +294,9 @@ for (name, seen), panel in zip(measured.items(), axes, strict=True):
 fig.supylabel("layers in the stack")
 plots.show(fig, name="05_post_norm_and_pre_norm")
 post, pre = (seen[32] for seen in measured.values())
-assert 0.1 < min(post.gradient + pre.gradient) < max(post.gradient + pre.gradient) < 10
+both = post.gradient + pre.gradient
+print(f"32 layers: gradients between {min(both):.1f} and {max(both):.1f}")
+assert 0.1 < min(both) < max(both) < 10
 post, pre = post.variety[-1], pre.variety[-1]
 assert post < 0.01 and pre > 10 * post
 tops = [measured["Post-norm"][depth].variety[-1] for depth in DEPTHS]
@@ -333,7 +335,7 @@ class FeedForward(nn.Module):
 # %% [markdown]
 # ## The block in 15 lines
 #
-# The **block** has two **sublayers**: attention *between* tokens, and feed-forward *on* each token. Each has its own residual connection and its **own norm**. (*Further* finds this one equal to torch's and to the package's.)
+# The **block** has two **sublayers**: attention *between* tokens, and feed-forward *on* each token. Each has its own residual connection and its **own norm**. (*Further* finds this block equal to torch's and to the package's.)
 
 
 # %%

@@ -18,7 +18,7 @@
 # 1. count the parameters of a transformer on paper, and check the count against the model;
 # 2. say what the number of heads, the mask and the length of the text contribute;
 # 3. find from a wrong number, with `tx.diagnose_count`, which mistake is behind it;
-# 4. say which part of a model dominates, and at what width that changes;
+# 4. say which part of a model dominates, and at what width the blocks outgrow the embedding;
 # 5. count a published model from its settings.
 #
 # *You need:* lessons [04](04_many_heads.ipynb) and [05](05_the_block.ipynb).
@@ -214,15 +214,17 @@ course.widgets.count(config)
 # %% [markdown]
 # ## Break it: from the number to the mistake
 #
-# `tx.diagnose_count` knows some thirty mistakes, and finds the smallest sets of them that give a number exactly. Here are two wrong totals for a larger model, $V = 5{,}000$ with 6 layers.
+# `tx.diagnose_count` knows some thirty mistakes, and finds the smallest sets of them that give a number exactly. Here are three wrong totals for a larger model, $V = 5{,}000$ with 6 layers.
 
 # %% tags=["nbval-check-output"]
 larger = config.replace(vocab_size=5_000, n_layers=6)
-for head, wrong in {"lm": 3_440_000, "classifier": 2_440_400}.items():
+for head, wrong in (
+    ("lm", 3_440_000), ("classifier", 2_440_400), ("classifier", 2_447_602)
+):
     print(textwrap.fill(str(tx.diagnose_count(larger, head, wrong)), 84))
 
 # %% [markdown]
-# **A wrong total can point to its mistake.** Trust short explanations: the more mistakes are allowed at once, the more numbers can be explained.
+# **A wrong total can point to its mistake**, or to several: attention's four biases and the two norms of a block are both $4 D$. Trust short explanations: the more mistakes are allowed at once, the more numbers can be explained.
 #
 # ## Further: GPT-2 from five settings
 #

@@ -270,9 +270,7 @@ for step, text in list(samples.items())[::3]:
 half = math.log(V) / 2
 first = min((n for n, nats in held_out_loss.items() if nats < half), default=math.inf)
 found = f"Half of ln V is {half:.2f}. First measured below at step {first}."
-at_end = held_out_loss[n_steps]
-assert smoke or at_end < half
-print(f"after {n_steps} steps {at_end:.2f} nats, ln V {2 * half:.2f}")
+print(f"after {n_steps} steps {held_out_loss[n_steps]:.2f} nats, ln V {2 * half:.2f}")
 course.resolve("07.1", first, found, thresholds=(17, 129))
 
 # %% [markdown]
@@ -338,7 +336,7 @@ assert max(rest) < min(found["no part"]) + 0.1 < min(found["attention"])
 course.resolve("07.2", "attention", f"It is so with each of the {len(nats)} seeds.")
 
 # %% [markdown]
-# A 2-gram model counts pairs of tokens, smoothed, in the same text. **Without attention the model comes down to about what counting pairs gives**, a little below. After these steps, at one learning rate for all, it loses less than a tenth of a nat without the feed-forward network or the positions in this simple language, with every seed. After twice the steps (two other seeds)?
+# A 2-gram model counts pairs of tokens, smoothed, in the same text. **Without attention the model comes down to about what counting pairs gives**, a little below (more so after twice the steps: it still has positions, which pairs have not). After these steps, at one learning rate for all, it loses less than a tenth of a nat without the feed-forward network or the positions in this simple language, with every seed. After twice the steps (two other seeds)?
 
 # %%
 twice = {part: [] for part in ("2-gram", *parts)}

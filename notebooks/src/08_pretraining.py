@@ -230,7 +230,7 @@ assert smoke or sum(map(len, train_ids)) > to_read
 # %% [markdown]
 # ## Further: how far from the truth?
 #
-# A finer measure than the loss compares the model with *everything that could have come*. Let $p$ be the true distribution and $q$ the model's. The **Kullback-Leibler divergence** $\sum_w p(w) \ln \frac{p(w)}{q(w)}$ is the surprise that $q$ costs in excess of the **entropy** of $p$, the expected surprise under $p$ itself. With $p = (\frac12, \frac14, \frac14)$ and $q = (\frac14, \frac14, \frac12)$ it is $\frac12 \ln 2 + 0 + \frac14 \ln \frac12 = \frac14 \ln 2$.
+# Let $p$ be the true distribution and $q$ the model's. The **Kullback-Leibler divergence** $\sum_w p(w) \ln \frac{p(w)}{q(w)}$ is the surprise that $q$ costs in excess of the **entropy** of $p$, the expected surprise under $p$ itself. With $p = (\frac12, \frac14, \frac14)$ and $q = (\frac14, \frac14, \frac12)$ it is $\frac12 \ln 2 + 0 + \frac14 \ln \frac12 = \frac14 \ln 2$.
 
 # %% tags=["nbval-check-output"]
 p, q = torch.tensor([[0.50, 0.25, 0.25], [0.25, 0.25, 0.50]])

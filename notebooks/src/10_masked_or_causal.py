@@ -56,7 +56,8 @@ review = world.split(
 from_left = [world.next_word(review[:t])[review[t]] for t in range(len(review))]
 from_left.append(world.next_word(review)[None])  # this reader must also predict the end
 from_both = [world.fill(review, t)[review[t]] for t in range(len(review))]
-print(f"{review[0]!r}: {from_left[0]:.3f} from the left, {from_both[0]:.3f} from both")
+print(f"p({review[0]!r}): {from_left[0]:.3f} from the left,", end=" ")
+print(f"{from_both[0]:.3f} from both")
 
 # %% [markdown]
 # **Predict 10.1.** Now over the whole review.

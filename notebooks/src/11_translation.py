@@ -568,6 +568,6 @@ course.check("beam_search", beam_search)
 # 2. Nobody gives a head the alignment; how closely one follows it depends on the run.
 # 3. *Further:* label smoothing leaves a lowest loss above zero. Beam search may find a more probable sentence than greedy decoding.
 #
-# *Where this comes from:* Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), sections 3.2.3 and 5.4. Alignment: Bahdanau, Cho and Bengio, [arXiv:1409.0473](https://arxiv.org/abs/1409.0473). chrF: Popović, WMT 2015. A model that reads its own mistakes: Ranzato et al., [arXiv:1511.06732](https://arxiv.org/abs/1511.06732).
+# *Where this comes from:* Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), sections 3.2.3 and 5.4. Alignment: Bahdanau, Cho and Bengio, [arXiv:1409.0473](https://arxiv.org/abs/1409.0473). chrF, here with $\beta = 2$: Popović, WMT 2015 and 2016. A model that reads its own mistakes: Ranzato et al., [arXiv:1511.06732](https://arxiv.org/abs/1511.06732).
 #
 # *What comes next:* [lesson 12](12_the_price_of_attention.ipynb) compares attention with recurrence and convolution.

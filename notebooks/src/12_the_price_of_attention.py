@@ -83,7 +83,7 @@ for name, row in signals.items():
 # %% [markdown]
 # ## Vectorised: a layer in a dozen lines
 #
-# The **vanilla recurrent layer** (RNN; Elman, 1990): $h_t = \tanh(x_t W + h_{t-1} U + b)$. Each state goes through the $\tanh$ of the next, so the loop over tokens cannot be avoided. (Recurrences that are linear can do without: Gu and Dao, [arXiv:2312.00752](https://arxiv.org/abs/2312.00752).)
+# The **vanilla recurrent layer** (RNN; Elman, 1990): $h_t = \tanh(x_t W + h_{t-1} U + b)$. Each state goes through the $\tanh$ of the next, so the states are computed one after the other. (Recurrences that are linear can do without: Gu and Dao, [arXiv:2312.00752](https://arxiv.org/abs/2312.00752).)
 
 
 # %%
@@ -170,7 +170,7 @@ def attention_flops(seq_len, d_model, n_heads):
 course.check("attention_flops", attention_flops)
 
 # %% [markdown]
-# An *RNN* multiplies each token by two matrices, a *GRU* by six, a *convolution* by $k$. Is your count the one that torch makes while the layers run? (If the check has not passed yet, ours stands in.)
+# For each token an *RNN* has two products, a *GRU* six, a *convolution* $k$. Is your count the one that torch makes while the layers run? (If the check has not passed yet, ours stands in.)
 
 # %% tags=["nbval-check-output"]
 (flops,) = course.use("attention_flops")
@@ -454,7 +454,7 @@ finding = f"{gap:.4f} nats a token closer than {second}, the next."
 course.resolve("12.3", best, finding)
 
 # %% [markdown]
-# **Finding:** after one pass attention is first by little, with each of five seeds, which do not settle its lead over the GRU; after two it is further ahead (*Further*). All four networks are far ahead of counting.
+# **Finding:** after one pass attention is first by little, with each of five seeds; its lead over the GRU is open once all comparisons are counted; after two it is further ahead (*Further*). All four networks are far ahead of counting.
 #
 # ### Further: is the difference more than chance?
 #
@@ -492,7 +492,7 @@ assert (min(behind), max(behind)) == (0.006, 0.016) and counted > 10 * max(behin
 assert unsettled == ["GRU, equal parameters", "CNN, equal time"]
 
 # %% [markdown]
-# The transformer is ahead of all three, at equal parameters and at equal time (at the rates tuned for a full pass), with every seed. The intervals are widened by Bonferroni's correction for six comparisons (lesson 14). Two of them contain zero: over the GRU at equal parameters, and over the CNN at equal time. All leads are small: 0.006 to 0.016 nats, where the step from counting to any network is ten times as large.
+# The transformer is ahead of all three, at equal parameters and at equal time with our loops (at the rates tuned for a full pass), with every seed. The intervals are widened by Bonferroni's correction for six comparisons (lesson 14). Two of them contain zero: over the GRU at equal parameters, and over the CNN at equal time. All leads are small: 0.006 to 0.016 nats, where the step from counting to any network is ten times as large.
 #
 # One pass is short. `python -m experiments doubt ladder` has trained for two, with two other seeds:
 
@@ -552,7 +552,7 @@ course.check("longest_chain", longest_chain)
 # 1. Where a state keeps less than all of itself, a signal fades. One convolution has a wall. Attention reads at any distance.
 # 2. Attention takes $8nd^2 + 4n^2d$ operations, an RNN $4nd^2$. "Cheaper" needs a *when* ($n < d$), an *of what* and a *than what*.
 # 3. *Further:* layers with equally many operations can take unequal times; the longest chain grows with the text in an RNN or a GRU only.
-# 4. On one task, at equal parameters, the transformer came first with each of five seeds. After one pass they settle its lead over the RNN and the CNN, not that over the GRU.
+# 4. On one task, at equal parameters, the transformer came first with each of five seeds. After one pass its lead over the GRU is open, corrected for six comparisons.
 #
 # *References:* Vaswani et al., [arXiv:1706.03762](https://arxiv.org/abs/1706.03762), table 1.
 #

@@ -117,6 +117,7 @@ times = take_turns({"step": step, "product": lambda: a @ b})
 n_operations = 2 * width**3
 calculated = [costs.flops_training / n_operations * t for t in times["product"]]
 factor, ends = ratio(times["step"], calculated)
+# A roof is the best that was reached, not the usual.
 speed = n_operations / min(times["product"])  # operations a second
 course.resolve(
     "13.1", factor,
@@ -297,56 +298,6 @@ course.resolve(
 # %% [markdown]
 # Where that share is below 100 %, the cache does *less* work at a *worse* speed. Possible reasons, not separated: each weight is read for one token only, and one token starts as many calls as a hundred.
 #
-# ## What this does not show
-#
-# Times of one machine say little about another, whose ridge lies elsewhere.
-#
-# ## Take-home: timing fairly
-#
-# | habit | against |
-# |---|---|
-# | warm up | the first call |
-# | take turns, compare round by round | a slow moment of the machine |
-# | synchronise | a GPU that has not finished |
-# | report the range | one lucky round |
-
-# %% [markdown]
-# ## Questions
-
-# %%
-course.quiz("faster_and_larger")
-
-# %% [markdown]
-# ## Exercises
-#
-# [exercise: batch_at_ridge]
-
-
-# %%
-def batch_at_ridge(d_in, d_out, bytes_a_number, ridge):
-    ...
-
-
-# %%
-course.check("batch_at_ridge", batch_at_ridge)
-
-# %% [markdown]
-# For wide layers in float32, $N$ is about twice the ridge, which is printed above.
-#
-# ## Further: one more exercise
-#
-# [exercise: padded_cost]
-
-
-# %%
-def padded_cost(lengths, batch_size):
-    ...
-
-
-# %%
-course.check("padded_cost", padded_cost)
-
-# %% [markdown]
 # ## Further: half the bytes, and chunks
 #
 # A number in float32 has 4 bytes, in **bfloat16** 2: the same range, but 8 bits for the digits instead of 24. Some processors multiply such numbers much faster. What is lost?
@@ -422,6 +373,56 @@ print(f"; plain mean: {(plain - at_once).abs().max():.0e}")
 # %% [markdown]
 # In **distributed training** each process takes a part, and gradients are added up *between* processes (`torchrun --nproc-per-node=2 -m tinytx_run.cli pretrain ...`). A run can **resume** if its **checkpoint** also holds the averages of the optimizer, the position in the data and the random state. An **atomic write** renames a finished folder, so no half-written checkpoint is ever read; a **checksum** shows damage. A training that gives the same bits each time is **deterministic**; a result is **reproducible** if others get it, too.
 #
+# ## What this does not show
+#
+# Times of one machine say little about another, whose ridge lies elsewhere.
+#
+# ## Take-home: timing fairly
+#
+# | habit | against |
+# |---|---|
+# | warm up | the first call |
+# | take turns, compare round by round | a slow moment of the machine |
+# | synchronise | a GPU that has not finished |
+# | report the range | one lucky round |
+
+# %% [markdown]
+# ## Questions
+
+# %%
+course.quiz("faster_and_larger")
+
+# %% [markdown]
+# ## Exercises
+#
+# [exercise: batch_at_ridge]
+
+
+# %%
+def batch_at_ridge(d_in, d_out, bytes_a_number, ridge):
+    ...
+
+
+# %%
+course.check("batch_at_ridge", batch_at_ridge)
+
+# %% [markdown]
+# For wide layers in float32, $N$ is about twice the ridge, which is printed above.
+#
+# ## Further: one more exercise
+#
+# [exercise: padded_cost]
+
+
+# %%
+def padded_cost(lengths, batch_size):
+    ...
+
+
+# %%
+course.check("padded_cost", padded_cost)
+
+# %% [markdown]
 # ## Summary
 #
 # 1. A fair comparison warms up, takes turns and reports a range.

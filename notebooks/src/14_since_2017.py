@@ -147,7 +147,7 @@ assert min(single, key=lambda name: together[name].mean) == "rotary"
 fig, ax = plots.bars(
     {name: together[name].mean for name in single},
     intervals={name: (together[name].low, together[name].high) for name in single},
-    references={"2017": 0.0}, numbers="+z.3f",
+    references={"2017": 0.0}, numbers="+.3f",
     xlabel="nats per token, difference from 2017 (below zero is better)",
 )
 plots.show(fig, name="14_swaps")
@@ -326,7 +326,7 @@ course.resolve(
 )
 
 # %% [markdown]
-# **Finding:** after these 300 steps the changes together gain less than the sum of the three that we saw. All eight are not shown to be better than rotary positions alone; without the tie they are a little ahead after these steps. (These intervals came afterwards, and do not allow for the other ten.)
+# **Finding:** after these 300 steps the changes together gain less than the sum of the three that we saw. The eight together are not shown to be better than rotary positions alone; without the tie they are a little ahead after these steps. (These intervals came afterwards, and do not allow for the other ten.)
 #
 # ### Further: after twice the steps
 #
@@ -359,7 +359,7 @@ assert quarter.mean < together[starts["0.25"]].mean / 6
 assert half.low < 0 < half.high and after["tied embeddings"].low > 0 > quarter.low
 
 # %% [markdown]
-# Rotary positions are still first. But each difference that we saw is smaller after twice the steps, and it is open whether all but the tie brings more than rotary positions alone, or less than the sum of the parts: part of what 300 steps rank is how *fast* a change learns, not how far it gets. And the tie, started at half or a quarter of the size, shows no harm any more: what was measured is the tie *with its start* and its steps.
+# Rotary positions are still first. But each difference that we saw is smaller after twice the steps, and it is open whether all but the tie brings more than rotary positions alone, or less than the sum of the parts: part of what 300 steps rank is how *fast* a change learns, not how far it gets. And the tie, started at half of the size, shows no harm any more; at a quarter that is open: what was measured is the tie *with its start* and its steps.
 #
 # ## Further: the optimizer Muon
 #
@@ -568,7 +568,7 @@ assert n_at_top > len(winners) / 2
 #
 # | change | what it saves | what we saw, at equal parameters |
 # |---|---|---|
-# | RMSNorm, no biases, pre-norm | few parameters or none | no difference seen; one as large as SwiGLU's not excluded |
+# | RMSNorm, no biases, pre-norm | few parameters or none | no difference seen |
 # | SwiGLU | nothing | a gain in equal steps |
 # | Muon | half of Adam's memory, for matrices | a gain in equal steps |
 # | rotary positions | nothing | the largest gain |
@@ -678,7 +678,7 @@ course.check("grouped_query_attention", grouped_query_attention)
 #
 # 1. RMSNorm divides by the root mean square and leaves the mean in. SwiGLU multiplies two projections, one through SiLU. In grouped-query attention neighbouring heads of queries share keys and values.
 # 2. The KV cache has $2 L G K T$ numbers a text: with a quarter of the heads a quarter of the size.
-# 3. Fair: equal parameters, a tuned rate for each, pairs of seeds, wider intervals for many comparisons. After 300 steps the whole gain is less than the sum of the parts, after 600 that is open; all eight together are not shown to be better than rotary positions alone.
+# 3. Fair: equal parameters, a tuned rate for each, pairs of seeds, wider intervals for many comparisons. After 300 steps the whole gain is less than the sum of the parts, after 600 that is open; nor are the eight shown to be better than rotary positions alone.
 # 4. The plan of the block is that of 2017. Norms, positions, heads and activation have changed.
 # 5. *Further:* a law of size needs runs on both sides of the best size; ours mostly end there.
 #

@@ -214,7 +214,7 @@ finding = f"It misses {gains[best].mean:.3f} nats less than with random weights.
 course.resolve("17.1", best if gains[best].low > max(others) else "open", finding)
 
 # %% [markdown]
-# **Finding:** training has made gender and number easier to read: the probe misses less than a tenth of what the prior misses. For polarity and genre it still misses more than a third, though training helps there, too. Shuffled labels do no better than the prior, or hardly, as they should. No probe can say whether the model *uses* what is there.
+# **Finding:** training has made gender and number easier to read: the probe misses less than a tenth of what the prior misses. For polarity and genre it still misses about half or more, though training helps there, too. Shuffled labels do no better than the prior, or hardly, as they should. No probe can say whether the model *uses* what is there.
 #
 # ### Further: level by level
 #
@@ -318,7 +318,7 @@ print(f"polarity: exact {exact:.2f} nats; the model moves by {share:.0%} of that
 # %% [markdown]
 # ### Patch one head
 #
-# Run the first review and store the outputs of its heads. Run the second, but **patch** one head: put the stored output in its place (Vig et al., [arXiv:2004.12265](https://arxiv.org/abs/2004.12265)). How much of the effect comes back?
+# Run the first review and store the outputs of its heads. Run the second, but **patch** one head: put the stored output in its place, at all positions (Vig et al., [arXiv:2004.12265](https://arxiv.org/abs/2004.12265)). How much of the effect comes back?
 
 # %%
 def log_odds(logits):  # of the two groups of words, after the last position
@@ -459,10 +459,9 @@ plots.show(fig, name="17_induction")
 controls = {name: lab.induction_scores(one, p).max() for name, one in copiers.items()}
 listed = ", ".join(f"{name} {value:.2f}" for name, value in controls.items())
 print("highest induction score:", listed)
-even = (1 / (later + 1)).mean()
 highest = previous[0].max()
 assert smoke or highest < 0.5
-print(f"highest previous-token score of layer 0: {highest:.2f}, even {even:.2f}")
+print(f"highest previous-token score of layer 0: {highest:.2f}")
 
 # %% [markdown]
 # A score is again only a map. Does the copying *need* these heads? Each head in turn is replaced by its mean output.

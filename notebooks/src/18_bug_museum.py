@@ -61,7 +61,6 @@ def end_losses(name):
 healthy_loss = end_losses("healthy language model")
 lower = [name for name in broken if (end_losses(name) < healthy_loss).all()]
 answer = ["none", "one or two", "three or more"][min(2, (len(lower) + 1) // 2)]
-print(*lower, sep=", ")
 finding = f"{len(lower)} of {len(broken)} end lower, in all {len(healthy_loss)} seeds."
 course.resolve("18.1", answer, finding)
 
@@ -118,7 +117,7 @@ assert moved[:5].max() < 1e-4 < moved[5:].max()
 # %% [markdown]
 # ## The rules
 #
-# A colleague brings a patient: the training loss (blue) and the held-out loss (orange) against the exact bound, an attention map, three samples, a few numbers. That is free. Then you order tests. Each of the fifteen has a price, paid once, and gives *one number*; only a large deviation is a finding. A diagnosis names the fault; a wrong one costs 3, and is answered with evidence that speaks against it. Here are the tests, and the names of the faults:
+# A colleague brings a patient: the training loss (blue) and the held-out loss (orange) against the exact bound, a map of self-attention, three samples, a few numbers. That is free. Then you order tests. Each of the fifteen has a price, paid once, and gives *one number*; only a large deviation is a finding. A diagnosis names the fault; a wrong one costs 3, and is answered with evidence that speaks against it. Here are the tests, and the names of the faults (*Further* says what they mean):
 
 # %% tags=["nbval-check-output"]
 print(museum.price_list())
@@ -164,7 +163,7 @@ course.diagnose(0, "gradient_cut")
 #
 # ## Room 1: three patients
 #
-# A classifier, a language model and a translator, each with one line wrong. The dashed line is the exact bound, for the translator that of a reader who does *not* see the source: a sound translator ends below it. Lower row: the mean attention map of one text, white for 0, darkest for 1.
+# A classifier, a language model and a translator, each with one line wrong. The dashed line is the exact bound, for the translator that of a reader who does *not* see the source: a sound translator ends below it. Lower row: the mean self-attention map of one text (in a translator, of its decoder), white for 0, darkest for 1.
 #
 # - Patient 10, is a review favourable? "*Most answers are right, but the training loss gets stuck, whatever I do.*"
 # - Patient 8, which word comes next? "*Loss zero. We are done.*"
@@ -347,7 +346,7 @@ course.widgets.playground()
 # | loss | compare it with | a difference says |
 # |---|---|---|
 # | first | ln V, the loss of a uniform guess | far above: the first logits are too large |
-# | last | the exact bound | clearly below: it has seen what it should predict, or predicts something else |
+# | last, held out | the exact bound | clearly below: it has seen what it should predict, or predicts something else |
 # | last | a simple baseline | above: something keeps it from learning, or training was too short |
 # | last, of a translator | the bound of a reader without the source | above: it may not read the source |
 #

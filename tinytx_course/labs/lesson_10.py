@@ -130,7 +130,7 @@ _QUESTIONS = {
     ),
     "Do fewer positions cost a causal model anything": ((_LEFT, "causal"), (_LEFT, _FEW)),
     "With as few positions, is it nearer than a masked one": ((_LEFT, _FEW), (_BOTH, "masked")),
-    "Does a masked model fill a blank better than a causal one": (
+    "Does a masked model fill a blank better than a causal one that sees the left": (
         ("fill: nats", "masked"),
         ("fill, left: nats", "causal"),
     ),

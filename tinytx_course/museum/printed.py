@@ -11,9 +11,9 @@ from html import escape
 from tinytx_course.museum.faults import FAULTS
 
 FIRST_STEPS = (
-    "Compare the first loss with ln V, and the last with a bound, if any: clearly below it there is a bug.",
+    "Compare the first loss with ln V, the last held-out one with a bound, if any: clearly below is a bug.",
     "Read ten samples. Read ten rows of the data, as the model gets them.",
-    "Overfit one small batch. What cannot learn four rows by heart cannot learn a corpus.",
+    "Overfit one small batch. If the loss of four rows stays high, look for a bug.",
     "Change a future word: nothing before it may move. Evaluate twice: nothing may move at all.",
     "Compare rows alone with rows in a batch, and the held-out text with text drawn anew.",
     "One change at a time, several seeds, and a healthy model to compare with.",

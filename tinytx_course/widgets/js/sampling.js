@@ -335,7 +335,7 @@ function chart(ui) {
   const key = (kind, text) => h("span", h("i", { class: `tx-key-${kind}` }), text);
   const keys = {
     language: key("language", "the language"),
-    never: key("never", "never in the language"),
+    never: key("never", "impossible here"),
     before: key("before", ""),
     cut: key("cut", "cut"),
     sum: key("sum", "sum from the left (right scale)"),

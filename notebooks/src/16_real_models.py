@@ -335,7 +335,7 @@ for start in starts:
 course.resolve("16.2", stuck, "Each gradient is multiplied by the other matrix.")
 
 # %% [markdown]
-# The gradient of $B$ is a product with $A$, and that of $A$ a product with $B$: from two zeros nothing ever moves. *Both random* changes the model before it has seen a label; the first two do not. The paper makes $A$ the random one.
+# The gradient of $B$ is a product with $A$, and that of $A$ a product with $B$: from two zeros nothing ever moves. *Both random* changes the model before it has seen a label. The paper makes $A$ random.
 #
 # ### How many parameters?
 #
@@ -418,7 +418,7 @@ for n in n_labels:
     assert not gains[adapted, full, n].excludes_zero
 
 # %% [markdown]
-# **Finding:** with 80 labels and more LoRA is ahead of the frozen body; with 20 that is open. It is too close to full fine-tuning to call. On a random body LoRA stays far behind after these passes. All this was measured on one easy task, one small body and one rank. (Lesson 09 measures what full training from random weights reaches.)
+# **Finding:** with 80 labels and more LoRA is ahead of the frozen body; with 20 that is open. It is too close to full fine-tuning to call. On a random body LoRA stays far behind after these passes. All this was measured on one easy task, one small body and one rank.
 #
 # ### Merge, or remove
 #
@@ -442,29 +442,22 @@ with torch.no_grad():
     merged = copy.deepcopy(model)
     lora.merge_lora(merged.body)
     torch.testing.assert_close(merged(ids), adapted_logits, atol=1e-5, rtol=1e-5)
-    adapter = [p for p in model.parameters() if p.requires_grad]
     lora.remove_lora(model.body)
     assert torch.equal(model.body(ids), shipped.model.body.eval()(ids))
 print("merged: the same logits; removed: the old body, exactly")
-kilobytes = sum(p.nbytes for p in adapter) / 1024
-body_kilobytes = sum(p.nbytes for p in shipped.model.parameters()) / 1024
-print(f"the adapter has {kilobytes:.0f} kB, the model {body_kilobytes:,.0f} kB")
 
 # %% [markdown]
 # ### What it costs, and what it forgets
 #
-# *For AdamW* is counted in bytes after a step. *Forgotten* puts the old head of the language model back and measures by how much the next-token loss has risen. Training that spoils what was learned before is called **catastrophic forgetting** (what LoRA learns and forgets: Biderman et al., [arXiv:2405.09673](https://arxiv.org/abs/2405.09673)).
+# *Forgotten* puts the old head of the language model back and measures by how much the next-token loss has risen. Training that spoils what was learned before is called **catastrophic forgetting** (what LoRA learns and forgets: Biderman et al., [arXiv:2405.09673](https://arxiv.org/abs/2405.09673)).
 
 # %%
-print(f"{'':<20}{'trained':>10}{'for AdamW':>12}   forgotten (nats a token), by labels")
+print(f"{'':<20}{'trained':>10}   forgotten (nats a token), by labels")
 for start in ways:
-    n_trained, n_bytes = (
-        measured(n_labels[0], start, field)[0]
-        for field in ("n_trained", "optimizer_bytes")
-    )
+    n_trained = measured(n_labels[0], start, "n_trained")[0]
     means = (paired_interval(measured(n, start, "forgotten")).mean for n in n_labels)
     rises = (f"{n:>7}: {mean:5.2f}" for n, mean in zip(n_labels, means, strict=True))
-    print(f"{start:<20}{n_trained:>10,}{n_bytes:>12,}{''.join(rises)}")
+    print(f"{start:<20}{n_trained:>10,}{''.join(rises)}")
 
 # %% [markdown]
 # All was measured again with twice the passes and six other seeds. LoRA minus full, in nats forgotten:
@@ -492,11 +485,11 @@ rates = {(one["start"], one["n_labels"]): one["lr"] for one in twice}
 assert (rates[full, 80], rates[adapted, 20]) == (0.0003, 0.003)
 
 # %% [markdown]
-# **Finding:** what was measured is a way *with its rate*, which was chosen for accuracy alone. With 80 labels the sign turned: full's rate fell from 0.001 to 0.0003, and LoRA, at an unchanged rate, forgot twice as much; with 20 LoRA forgot less where its rate fell from 0.01 to 0.003. With 320 LoRA forgot less both times, at other rates than full. In accuracy LoRA is ahead of the frozen body again with 80 labels and more; on a random body both go on rising. Few trained parameters need not be a small change: the update has low rank, but nothing limits its size.
+# **Finding:** what was measured is a way *with its rate*, chosen for accuracy alone. With 80 labels the sign turned: full's rate fell, and LoRA, at an unchanged rate, forgot twice as much. With 20 LoRA forgot less, at a lower rate; with 320 both times, at other rates than full. In accuracy LoRA is ahead of the frozen body again with 80 labels and more; on a random body both go on rising. Few trained parameters need not be a small change: the update has low rank, but nothing limits its size.
 #
 # ## Further: published weights, where they lie
 #
-# The same calls are meant for real weights. These are large and belong to others, so this course ships none and downloads nothing. The next cell looks in the folder `models` of your data (`TINYTX_DATA` names it), then in the cache of Hugging Face; only with `HF_HUB_OFFLINE=0` in the environment may it use the network. The cell counts the parameters of each model that it finds, and lets it do what it was trained for: continue a text, fill a blank, or translate.
+# The same calls are meant for real weights. The next cell looks in the folder `models` of your data (`TINYTX_DATA` names it), then in the cache of Hugging Face; only with `HF_HUB_OFFLINE=0` in the environment may it use the network. Each model that it finds is counted, and does what it was trained for: continue a text, fill a blank, or translate.
 
 # %%
 from tinytx_run.hf.tokenizer import published_tokenizer
@@ -554,7 +547,7 @@ course.check("lora_start", lora_start)
 # | check | what slips through without it |
 # |---|---|
 # | count the parameters from the settings | a layer that is missing |
-# | every number random | two norms that are exchanged (no test of outputs sees a bias of the keys: softmax drops it) |
+# | every number random | two norms that are exchanged |
 # | outputs equal, at real tokens | a matrix turned, or cut in another order |
 # | there and back | a setting that one of the two lacks |
 #

@@ -94,13 +94,13 @@ import inspect
 
 from tinytx_course.museum import program
 
-for part in (program.LanguageModel.loss, program.train, program.evaluate):
+for part in (program.LanguageModel.loss, program.train):
     print(inspect.getsource(part))
 
 # %% [markdown]
 # ## By hand: a test in six lines
 #
-# A **sanity check** asks what is known of a sound model. A sound language model does not see the word that it predicts. So we change the words from position 5 on and look at what is predicted *before* them. Nothing may move, and in this healthy model nothing does:
+# A **sanity check** asks what is known of a sound model. A sound language model does not see the word that it predicts. So we change the words from position 5 on and look at what is predicted *before* them. Nothing may move:
 
 # %%
 sound = museum.healthy("language model")
@@ -117,12 +117,11 @@ assert moved[:5].max() < 1e-4 < moved[5:].max()
 # %% [markdown]
 # ## The rules
 #
-# A colleague brings a patient: the training loss (blue) and the held-out loss (orange) against the exact bound, a map of self-attention, three samples, a few numbers. That is free. Then you order tests. Each of the fifteen has a price, paid once, and gives *one number*; only a large deviation is a finding. A diagnosis names the fault; a wrong one costs 3, and is answered with evidence that speaks against it. Here are the tests, and the names of the faults (*Further* says what they mean):
+# A colleague brings a patient: the training loss (blue) and the held-out loss (orange) against the exact bound, a map of self-attention, three samples, a few numbers. That is free. Then you order tests. Each of the fifteen has a price, paid once, and gives *one number*; only a large deviation is a finding. A diagnosis names the fault; a wrong one costs 3 and is answered with evidence against it. Here are the tests, and the names of the faults (*Further* says what they mean):
 
 # %% tags=["nbval-check-output"]
 print(museum.price_list())
 print(textwrap.fill("faults: " + ", ".join(museum.FAULTS), 88))
-assert museum.examine(sound, museum.TESTS["leak"]) < 1e-4
 
 # %% [markdown]
 # ### Further: what the names mean
@@ -159,11 +158,11 @@ course.diagnose(0, "no_scale")
 course.diagnose(0, "gradient_cut")
 
 # %% [markdown]
-# Some part gets *no gradient at all*: one call, `.detach()`, and the block below the output layer remains as it was drawn. The output layer still learns, and the embedding with it, as they share their weights (Press and Wolf, [arXiv:1608.05859](https://arxiv.org/abs/1608.05859)). So the loss falls.
+# Some part gets *no gradient at all*: one call, `.detach()`, and the block below the output layer remains as it was drawn. The output layer still learns, and the embedding with it, as they share their weights: so the loss falls.
 #
 # ## Room 1: three patients
 #
-# A classifier, a language model and a translator, each with one line wrong. The dashed line is the exact bound, for the translator that of a reader who does *not* see the source: a sound translator ends below it. Lower row: the mean self-attention map of one text (in a translator, of its decoder), white for 0, darkest for 1.
+# Each has one line wrong. The dashed line is the exact bound, for the translator that of a reader who does *not* see the source: a sound translator ends below it. Lower row: the mean self-attention map of one text (in a translator, of its decoder), white for 0, darkest for 1.
 #
 # - Patient 10, is a review favourable? "*Most answers are right, but the training loss gets stuck, whatever I do.*"
 # - Patient 8, which word comes next? "*Loss zero. We are done.*"
@@ -285,7 +284,7 @@ finding = "Faults found: " + ", ".join(f"{test} {counts[test]}" for test in aske
 course.resolve("18.2", best, finding)
 
 # %% [markdown]
-# A cell says in how many of the five seeds the test found something; in grey and hatched cells the question has no meaning for that task. The last three rows are healthy models: what is found there is a false alarm.
+# The last three rows are healthy models: what is found there is a false alarm.
 
 # %% tags=["folded"]
 tests = list(museum.TESTS)
@@ -317,15 +316,12 @@ apart = len(pairs) - len(alike)
 print(f"{apart} of {len(pairs)} pairs told apart by some test, not:", alike)
 gains = {n: end_losses(f"healthy {task_of[n]}") - end_losses(n) for n in task_of.index}
 print("lower than healthy in all seeds:", *(n for n in gains if (gains[n] > 0).all()))
-leaks = ["mask_transposed", "mask_after_softmax", "norm_on_wrong_axis"]
-others = ["targets_not_shifted", "evaluation_data_in_training", "softmax_twice"]
-assert all((gains[name] > 0).all() for name in leaks + others)
 assert counts.max() < len(faulty) and (gains["positions_missing"] > 0).sum() == 4
 assert table.loc["targets_not_shifted", "leak"] == 0
 assert table.loc["norm_on_wrong_axis", "attention_ahead"] == 0
 
 # %% [markdown]
-# No test finds all faults. A pair is told apart if some test finds one fault in all seeds and the other in none; pairs that no test tells apart belong to different tasks. Not all that end lower than healthy models see what they should predict. `softmax_twice` has no leak: its loss is another function, which lies between 0.31 and 1.31.
+# No test finds all faults. A pair is told apart if some test finds one fault in all seeds and the other in none; pairs that no test tells apart belong to different tasks. Lower need not mean a leak: the loss of `softmax_twice` is another function, between 0.31 and 1.31.
 #
 # ## Play: break a model while it learns
 #

@@ -61,6 +61,16 @@ def test_watching_changes_nothing_and_training_leaves_the_global_random_state_al
     assert torch.equal(before, torch.get_rng_state())
 
 
+def test_gradients_are_on_again_though_what_ended_the_run_came_while_torch_had_them_off(config, objective):
+    def lose(step, model):  # as a signal does, between two lines of an optimizer's step
+        torch.set_grad_enabled(False)
+        raise ChildProcessError("a worker was killed")
+
+    with pytest.raises(ChildProcessError, match="a worker was killed"):
+        train(new_language_model(config, seed=1), objective, SETTINGS, on_step=lose)
+    assert torch.is_grad_enabled()
+
+
 class Poisoned:
     """An objective whose loss is no number from a given call on."""
 

@@ -136,7 +136,7 @@ def train(
     with (
         contextlib.ExitStack() as stack,
         torch.random.fork_rng(gpus),
-        torch.enable_grad(),  # also afterwards: an error may come while torch has them off for a moment
+        torch.enable_grad(),  # and as before afterwards: a signal may come while torch has gradients off
         _ctrl_c_as_flag(step.patient) as ctrl_c,
         tqdm(total=settings.n_steps, desc=label, leave=False, disable=hidden) as bar,
     ):

@@ -119,8 +119,7 @@ def working_device() -> torch.device:
 
 def on_cpu() -> contextlib.AbstractContextManager[object]:
     """Where checks make their tensors; a context of torch's, which slows each operation, only if needed."""
-    is_there = torch.get_default_device().type == "cpu"
-    return contextlib.nullcontext() if is_there else torch.device("cpu")
+    return contextlib.nullcontext() if torch.get_default_device().type == "cpu" else torch.device("cpu")
 
 
 def copied(arguments: Sequence[Any], device: torch.device | str = "cpu") -> tuple[Any, ...]:
@@ -434,10 +433,9 @@ def _does_something(function: Any) -> bool:
 
 def _source(code: Any) -> tuple[str, ast.Module]:
     """The source of a code object, and as a tree: empty where it is none, or a part of a statement."""
-    if code is None:
-        return "", ast.Module([], [])
-    linecache.checkcache(code.co_filename)
-    return _first_block(tuple(linecache.getlines(code.co_filename)[code.co_firstlineno - 1 :]))
+    file, first = (code.co_filename, code.co_firstlineno) if code else ("", 1)
+    linecache.checkcache(file)  # a file may have been edited
+    return _first_block(tuple(linecache.getlines(file)[first - 1 :]))
 
 
 @functools.lru_cache(maxsize=1)

@@ -98,6 +98,11 @@ def attention(q: Tensor, k: Tensor, v: Tensor, mask: Mask = None, bias: Tensor |
     Tensor of shape (..., T, K)
         The context of each query; zeros for a query that may attend to no key.
 
+    Raises
+    ------
+    TypeError, ValueError
+        As in `attention_weights`; also if `v` does not hold one value of the dtype of `q` for each key.
+
     Notes
     -----
     Values have to be finite, also those of masked keys: their weight is 0, but 0 times infinity is NaN.
@@ -189,9 +194,9 @@ class MultiHeadAttention(nn.Module):
     dropout : float
         Probability with which an attention weight is dropped in training.
     positions : torch.nn.Module, optional
-        Relative positions for self-attention: called with the queries and keys of all heads, and behind
-        cached tokens with their number, it returns what to compare instead and a bias for the scores, or
-        None. `RotaryPositions` and `AlibiPositions` do so.
+        Relative positions for self-attention: called with the queries and keys of all heads and the number
+        of cached tokens before them, it returns what to compare instead and a bias for the scores, or None.
+        `RotaryPositions` and `AlibiPositions` do so.
 
     Notes
     -----
@@ -274,15 +279,15 @@ class MultiHeadAttention(nn.Module):
             shape = tuple(memory.shape)
             raise ValueError(f"memory must be left out where positions act in attention, got shape {shape}")
         q = split_heads(self.q_proj(x), self.n_heads)  # (B, H, T, K)
-        bias, before = None, 0 if cache is None else cache.length
-        if cache is not None and memory is not None and before:
+        bias, n_cached = None, 0 if cache is None else cache.length
+        if cache is not None and memory is not None and n_cached:
             k, v = cache.all()  # (B, G, S, K)
         else:
             source = x if memory is None else memory
             k = split_heads(self.k_proj(source), self.n_kv_heads)  # (B, G, S, K)
             v = split_heads(self.v_proj(source), self.n_kv_heads)
             if self.positions is not None:  # keys are stored as they are compared
-                q, k, bias = self.positions(q, k, before) if before else self.positions(q, k)  # (H, T, S)
+                q, k, bias = self.positions(q, k, n_cached)  # (H, T, S)
             if cache is not None:
                 k, v = cache.append(k, v)
         k, v = share_heads(k, self.n_heads), share_heads(v, self.n_heads)  # (B, H, S, K)

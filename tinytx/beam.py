@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, Protocol
 
 import torch
@@ -15,7 +16,7 @@ from torch import Tensor
 
 from tinytx.encoder_decoder import Translator
 from tinytx.kv_cache import Cache
-from tinytx.settings import is_whole, require
+from tinytx.settings import check_whole, require
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,15 +46,15 @@ class Search:
     forbid_repeats: bool = False
 
     def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if name in ("beam_size", "max_extra"):
-                require(is_whole(value), f"{name} must be an integer", value)
-            require(math.isfinite(value), f"{name} must be finite", value)
-            lowest = {"beam_size": 1, "length_penalty": -math.inf}.get(name, 0)
-            require(value >= lowest, f"{name} must be at least {lowest}", value)
-        # Beyond it a float cannot hold the power of a length.
-        steep = abs(self.length_penalty) > 50
-        require(not steep, "length_penalty must lie between -50 and 50", self.length_penalty)
+        check_whole("beam_size", self.beam_size, 1)
+        check_whole("max_extra", self.max_extra, 0)
+        for name in ("max_factor", "min_factor"):
+            value: float = getattr(self, name)
+            fits = isinstance(value, Real) and 0 <= value < math.inf
+            require(fits, f"{name} must be a finite number, at least 0", repr(value))
+        penalty = self.length_penalty
+        fits = isinstance(penalty, Real) and abs(penalty) <= 50  # a float holds powers of lengths up to it
+        require(fits, "length_penalty must lie between -50 and 50", repr(penalty))
 
     def max_tokens(self, n_source: int, max_len: int) -> int:
         """Largest length of a translation, its end mark included."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from tinytx.settings import require
+from tinytx.settings import check_whole
 from tinytx.tokenizer import SPACE_MARK, several
 
 Pieces = tuple[str, ...]
@@ -100,7 +100,7 @@ def learn_merges(texts: Iterable[str], n_merges: int) -> list[Merge]:
     >>> [merge.piece for merge in learn_merges(["elle belle", "elle"], 2)]
     ['el', 'le']
     """
-    require(n_merges >= 0, "n_merges must be at least 0", n_merges)
+    check_whole("n_merges", n_merges, 0)
     words = count_words(texts)
     merges: dict[str, Merge] = {}
     while len(merges) < n_merges:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from tinytx.config import TransformerConfig
 from tinytx.fast import IGNORE_ID, sent, widened
 from tinytx.masks import Mask, dtype_of
-from tinytx.settings import require
+from tinytx.settings import check_whole, require
 from tinytx.transformer import Transformer, init_linear
 
 Pooling = Literal["mean", "last", "first"]
@@ -64,7 +64,7 @@ class Classifier(nn.Module):
     ) -> None:
         super().__init__()
         _check_pooling(pooling)
-        require(n_classes >= 1, "n_classes must be at least 1", n_classes)
+        check_whole("n_classes", n_classes, 1)
         if not isinstance(body, Transformer | None):
             raise TypeError(f"body must be a Transformer, such as model.body, got a {type(body).__name__}")
         if body is not None and body.config != config:

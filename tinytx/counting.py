@@ -16,7 +16,7 @@ from tinytx.classifier import Classifier
 from tinytx.config import TransformerConfig
 from tinytx.encoder_decoder import Translator
 from tinytx.masked_lm import MaskedLanguageModel
-from tinytx.settings import require
+from tinytx.settings import check_whole, require
 from tinytx.transformer import LanguageModel, Transformer
 
 # Parts that occur once a layer, and the names of the lines below them.
@@ -258,7 +258,7 @@ def _several(number: str, formula: str) -> str:
 def _check(head: str | None, n_classes: int) -> None:
     known = ", ".join(map(repr, get_args(Head)))
     require(head in (None, *get_args(Head)), f"head must be {known} or None", repr(head))
-    require(n_classes >= 1, "n_classes must be at least 1", n_classes)
+    check_whole("n_classes", n_classes, 1)
 
 
 def count_parameters(model: nn.Module) -> int:

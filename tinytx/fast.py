@@ -1,4 +1,4 @@
-"""Speed that a reader need not see: the same results as by the formulas, sooner or in less memory.
+"""Speed that a reader need not see: results as by the formulas, up to rounding, sooner or in less memory.
 
 What helps the cache of a processor is done on a CPU only. Each piece names the row of `results/` that pays
 for it. Shape letters as in `tinytx.attention`; D model width, V vocabulary, N positions.
@@ -147,7 +147,7 @@ class Dropout(nn.Dropout):
 
     def forward(self, x: Tensor) -> Tensor:
         """Drop some of x in training."""
-        return dropout(x, self.p) if self.training and self.p else x
+        return dropout(x, self.p) if self.training else x
 
 
 NO_WAIT = {"cuda"}  # devices that take a tensor of the CPU while they compute, and Python goes on
@@ -227,6 +227,11 @@ def output_loss(
         In nats a target, in float32, or in the dtype of the weight if that is wider; NaN if every target is
         ignored. Under autocast the products are made in its precision, but those of float16 in float32: sums
         over positions pass what it can hold.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If `targets` are no integers or not one a hidden state, or `label_smoothing` lies outside [0, 1].
 
     Notes
     -----

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import torch
@@ -19,7 +20,7 @@ from tinytx.batching import pad_batch
 from tinytx.fast import laid_out, retain_memory
 from tinytx.inference import eval_mode
 from tinytx.kv_cache import Cache
-from tinytx.settings import check_seed, is_whole, require
+from tinytx.settings import check_seed, check_whole, require
 from tinytx.tokenizer import Tokenizer, warn_of_unknown
 from tinytx.transformer import LanguageModel
 
@@ -70,13 +71,13 @@ class Sampling:
 
     def __post_init__(self) -> None:
         top_k, top_p, temperature = self.top_k, self.top_p, self.temperature
-        for name, count in (("max_new_tokens", self.max_new_tokens), ("top_k", top_k)):
-            require(count is None or is_whole(count), f"{name} must be an integer", repr(count))
-        require(self.max_new_tokens >= 1, "max_new_tokens must be at least 1", self.max_new_tokens)
-        within = 1e-30 < temperature < 1e30  # float32 holds it and its inverse
-        require(within, "temperature must be positive, between 1e-30 and 1e30", temperature)
-        require(top_k is None or top_k >= 1, "top_k must be at least 1, or None for no limit", top_k)
-        require(top_p is None or 0 < top_p <= 1, "top_p must lie in (0, 1], or None for no limit", top_p)
+        check_whole("max_new_tokens", self.max_new_tokens, 1)
+        within = isinstance(temperature, Real) and 1e-30 < temperature < 1e30  # and its inverse, in float32
+        require(within, "temperature must be positive, between 1e-30 and 1e30", repr(temperature))
+        if top_k is not None:
+            check_whole("top_k", top_k, 1)
+        within = top_p is None or (isinstance(top_p, Real) and 0 < top_p <= 1)
+        require(within, "top_p must lie in (0, 1], or None for no limit", repr(top_p))
         check_seed(self.seed)
 
 
@@ -291,7 +292,7 @@ def generate_many(
     model: LanguageModel, tokenizer: Tokenizer, prompt: str = "", sampling: Sampling = SAMPLING, *, n: int
 ) -> list[Generation]:
     """Sample n independent continuations of one prompt, as one batch; other parameters as in `generate`."""
-    require(n >= 1, "n must be at least 1", n)
+    check_whole("n", n, 1)
     if not isinstance(model, LanguageModel):
         raise ValueError(f"generation needs a language model, got a {type(model).__name__}")
     require(model.config.causal, "generation needs a causal model", "one with causal=False")

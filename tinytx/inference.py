@@ -15,7 +15,7 @@ from tqdm.auto import tqdm
 
 from tinytx.batching import batches_by_length, pad_batch
 from tinytx.fast import widened
-from tinytx.settings import Lines, require
+from tinytx.settings import Lines, check_whole, require
 
 TOKENS_PER_BATCH = 4096  # changes memory and speed of an evaluation, not its result
 
@@ -106,7 +106,7 @@ def in_blocks(
 
     An error while reading is raised only after the lines before it are answered.
     """
-    require(lines_per_block >= 1, "lines_per_block must be at least 1", lines_per_block)
+    check_whole("lines_per_block", lines_per_block, 1)
     stream, n_before, stop = iter(lines), 0, None
     while stop is None:
         block: list[str] = []

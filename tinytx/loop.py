@@ -49,8 +49,8 @@ class TrainingStep:
         self.device = next(model.parameters()).device
         self.optimizer: Optimizer = make_optimizer(model, settings)
         self.loss: Callable[[list[int]], Tensor] = partial(objective.loss, model)
-        self.any: Callable[[bool], bool] = bool  # of several processes: whether it is true in one of them
-        self.patient = False  # whether a second Ctrl-C, too, waits for the end of the step
+        self.in_any_process: Callable[[bool], bool] = bool  # whether it is true in one of several processes
+        self.always_ends = False  # whether a second Ctrl-C, too, waits for the end of the step
         on_gpu, n_tokens = self.device.type == "cuda", settings.n_steps * settings.tokens_per_batch
         self._compiled = Compiled(model, n_tokens) if on_gpu else contextlib.nullcontext()
         self._bf16 = choose_precision(settings.precision, self.device) == "bf16"
@@ -137,7 +137,7 @@ def train(
         contextlib.ExitStack() as stack,
         torch.random.fork_rng(gpus),
         torch.enable_grad(),  # and as before afterwards: a signal may come while torch has gradients off
-        _ctrl_c_as_flag(step.patient) as ctrl_c,
+        _ctrl_c_as_flag(step.always_ends) as ctrl_c,
         tqdm(total=settings.n_steps, desc=label, leave=False, disable=hidden) as bar,
     ):
         torch.manual_seed(settings.seed)
@@ -146,15 +146,15 @@ def train(
         if checkpoints and (saved := checkpoints.restore(step.model, step.optimizer, settings)):
             state = State(**{**saved, "history": History(**saved["history"])})
             bar.initial = bar.n = state.step
-        used, numbers = (state.epoch, state.position), range(state.step + 1, settings.n_steps + 1)
+        learned, numbers = (state.epoch, state.position), range(state.step + 1, settings.n_steps + 1)
         batches: Iterable[tuple[int, int, list[int]]] = (
             (epoch, position, batch)
             for epoch in count(state.epoch)
             for position, batch in enumerate(step.batches(epoch), start=1)
-            if (epoch, position) > used
+            if (epoch, position) > learned
         )
         if step.n_workers:
-            batches = stack.enter_context(made_by_workers(step, used, checkpoints))
+            batches = stack.enter_context(made_by_workers(step, learned, checkpoints))
         for number, (epoch, position, batch) in zip(numbers, batches, strict=False):
             lr = settings.lr_at(number)
             unread.append(torch.stack([step.backward(batch), step.update(lr)]))
@@ -177,7 +177,7 @@ def train(
                 model.train()
                 if evaluation is not None:
                     state.history.evaluations.append({"step": state.step, **evaluation})
-            interrupted = step.any(ctrl_c.is_set())
+            interrupted = step.in_any_process(ctrl_c.is_set())
             if checkpoints and (interrupted or settings.is_scheduled(state.step)):
                 _read(unread, state, checkpoints)
                 checkpoints.save(step.model, step.optimizer, settings, asdict(state))
@@ -209,12 +209,12 @@ def _read(unread: list[Tensor], state: State, checkpoints: Checkpoints | None) -
 
 
 @contextlib.contextmanager
-def _ctrl_c_as_flag(patient: bool) -> Iterator[threading.Event]:
-    """Turn the first Ctrl-C into a flag; the second one stops at once, unless ``patient``."""
+def _ctrl_c_as_flag(always_ends: bool) -> Iterator[threading.Event]:
+    """Turn the first Ctrl-C into a flag; the second one stops at once, unless a step ``always_ends``."""
     flag = threading.Event()
 
     def handle(number: int, frame: object) -> None:
-        if flag.is_set() and not patient:
+        if flag.is_set() and not always_ends:
             raise KeyboardInterrupt
         flag.set()
 

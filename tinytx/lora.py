@@ -12,7 +12,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor, nn
 
-from tinytx.settings import require
+from tinytx.settings import check_whole, require
 
 LayerT = TypeVar("LayerT", bound=nn.Module)
 ATTENTION = ("q_proj", "v_proj")  # arXiv 2106.09685, section 4.2
@@ -45,7 +45,7 @@ class LoRALinear(nn.Module):
 
     def __init__(self, base: nn.Linear, rank: int, alpha: float) -> None:
         super().__init__()
-        require(rank >= 1, "rank must be at least 1", rank)
+        check_whole("rank", rank, 1)
         self.base, self.scale = base.requires_grad_(False), alpha / rank
         self.a = nn.Parameter(torch.empty_like(base.weight[:1]).repeat(rank, 1))
         self.b = nn.Parameter(base.weight.new_zeros(base.out_features, rank))

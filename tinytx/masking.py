@@ -6,6 +6,7 @@ import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 import torch
@@ -29,8 +30,10 @@ class Masking:
     causal_share: float = 0.0  # share of batches that predict the next token, see `HybridObjective`
 
     def __post_init__(self) -> None:
-        require(0 < self.p < 1, "p must lie between 0 and 1", self.p)
-        require(0 <= self.causal_share < 1, "causal_share must be from 0 to below 1", self.causal_share)
+        p, share = self.p, self.causal_share
+        require(isinstance(p, Real) and 0 < p < 1, "p must lie between 0 and 1", repr(p))
+        fits = isinstance(share, Real) and 0 <= share < 1
+        require(fits, "causal_share must be from 0 to below 1", repr(share))
         single = not (self.causal_share and (self.whole_words or self.next_sentence))
         got = f"whole_words={self.whole_words}, next_sentence={self.next_sentence}"
         require(single, "a hybrid model masks single tokens of single texts", got)
@@ -75,7 +78,7 @@ def mask_tokens(
     >>> labels
     tensor([[   7,    8, -100]])
     """
-    require(0 <= p <= 1, "p must lie in [0, 1]", p)
+    require(isinstance(p, Real) and 0 <= p <= 1, "p must lie in [0, 1]", repr(p))
     token_ids = token_ids.long()  # no narrow type can hold the label -100
     special = torch.tensor([*special_ids, mask_id])
     vocabulary = torch.arange(vocab_size)

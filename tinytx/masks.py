@@ -64,6 +64,11 @@ def padding_mask(token_ids: Tensor, pad_id: int) -> Tensor:
     -------
     Tensor of shape (B, S), bool
 
+    Raises
+    ------
+    TypeError
+        If `token_ids` is no tensor, or `pad_id` no int.
+
     Examples
     --------
     >>> padding_mask(torch.tensor([[7, 8, 9], [5, 0, 0]]), pad_id=0)

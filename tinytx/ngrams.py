@@ -8,7 +8,7 @@ from operator import index
 
 import numpy as np
 
-from tinytx.settings import require
+from tinytx.settings import check_whole, require
 
 Sequences = Sequence[Sequence[int]]
 
@@ -61,7 +61,7 @@ class NGramModel:
     """
 
     def __init__(self, order: int, vocab_size: int, *, bos_id: int = 2, eos_id: int = 3) -> None:
-        require(order >= 1, "order must be at least 1", order)
+        check_whole("order", order, 1)
         within = min(bos_id, eos_id) >= 0 and max(bos_id, eos_id) < vocab_size
         got = f"bos_id={bos_id}, eos_id={eos_id}"
         require(within, f"bos_id and eos_id must be from 0 to {vocab_size - 1}", got)

@@ -96,7 +96,7 @@ def causal_batch(rows: Tensor) -> tuple[Tensor, Tensor]:
     return rows[:, :-1], rows[:, 1:]
 
 
-def _where(model: nn.Module, *inputs: Any) -> Any:
+def _on_device_of(model: nn.Module, *inputs: Any) -> Any:
     """Inputs on the device of a model; where they are looked into, that happens before, on the CPU."""
     device = next(model.parameters()).device
     return [None if x is None else sent(x, device) for x in inputs]
@@ -157,7 +157,7 @@ class ClassificationObjective:
 
     def logits(self, model: Any, indices: Sequence[int]) -> Tensor:
         """Scores (B, C) of the texts at ``indices``."""
-        (token_ids,) = _where(model, self._rows.rows(indices))
+        (token_ids,) = _on_device_of(model, self._rows.rows(indices))
         logits: Tensor = model(token_ids, token_ids != self._rows.pad_id)
         return logits
 
@@ -168,7 +168,7 @@ class ClassificationObjective:
     def loss(self, model: Any, indices: list[int]) -> Tensor:
         """Mean nats a text."""
         token_ids, labels = getattr(indices, "made", None) or self.batch(indices)
-        (token_ids,) = _where(model, token_ids)
+        (token_ids,) = _on_device_of(model, token_ids)
         loss: Tensor = model.loss(token_ids, labels, token_ids != self._rows.pad_id)
         return loss
 
@@ -233,7 +233,7 @@ class MaskedObjective:
         if segments is not None and not model.config.n_segments:
             segments = None
         mask = padding_mask_or_none(inputs, self._tokenizer.pad_id)
-        inputs, segments, mask = _where(model, inputs, segments, mask)
+        inputs, segments, mask = _on_device_of(model, inputs, segments, mask)
         masked, following = model.losses(inputs, labels, mask, segments, next_labels)
         return masked if following is None else torch.stack([masked, following])
 
@@ -290,7 +290,7 @@ class HybridObjective(CausalObjective):
         if not (made[2] if made else indices[0] in self._masked_rows):
             return super().loss(model, indices)
         inputs, targets, _ = made or self.batch(indices)
-        inputs, mask = _where(model, inputs, padding_mask_or_none(inputs, self._rows.pad_id))
+        inputs, mask = _on_device_of(model, inputs, padding_mask_or_none(inputs, self._rows.pad_id))
         with bidirectional(model.body):
             if bool((targets != IGNORE_ID).any()):
                 loss: Tensor = model.loss(inputs, targets, mask)
@@ -300,7 +300,7 @@ class HybridObjective(CausalObjective):
 
 
 def special_ids(tokenizer: Tokenizer) -> list[int]:
-    """Ids that are never masked, apart from the mask itself."""
+    """Ids that masking never chooses, besides that of the mask itself."""
     return [getattr(tokenizer, f"{name}_id") for name in ("pad", "unk", "bos", "eos", "cls", "sep")]
 
 
@@ -390,8 +390,10 @@ class TranslationObjective:
     def loss(self, model: Any, indices: list[int]) -> Tensor:
         """Mean nats a target token, smoothed."""
         src_ids, tgt_ids, targets = getattr(indices, "made", None) or self.batch(indices)
-        pad_id = self._sources.pad_id
-        how = {"ignore_id": pad_id, "label_smoothing": self.label_smoothing}
-        src_ids, tgt_ids, mask = _where(model, src_ids, tgt_ids, padding_mask_or_none(src_ids, pad_id))
-        loss: Tensor = model.loss(src_ids, tgt_ids, targets, mask, **how)
+        pad_id, smoothing = self._sources.pad_id, self.label_smoothing
+        mask = padding_mask_or_none(src_ids, pad_id)
+        src_ids, tgt_ids, mask = _on_device_of(model, src_ids, tgt_ids, mask)
+        loss: Tensor = model.loss(
+            src_ids, tgt_ids, targets, mask, ignore_id=pad_id, label_smoothing=smoothing
+        )
         return loss

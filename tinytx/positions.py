@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from tinytx.settings import require
+from tinytx.settings import check_whole, require
 
 
 def sinusoidal_positions(
@@ -32,6 +32,11 @@ def sinusoidal_positions(
     Tensor of shape (max_len, D)
         Every row has length ``sqrt(D / 2)``.
 
+    Raises
+    ------
+    ValueError
+        If `max_len` is below 1, `d_model` is odd, or `base` is not positive.
+
     Notes
     -----
     Angles are computed in float64 whatever the dtype of the result: in float32 the angle of position 500 has
@@ -48,7 +53,7 @@ def sinusoidal_positions(
     >>> sinusoidal_positions(2, 4, base=100)[1]          # sin 1, cos 1, sin 0.1, cos 0.1
     tensor([0.8415, 0.5403, 0.0998, 0.9950])
     """
-    require(max_len >= 1, "max_len must be at least 1", max_len)
+    check_whole("max_len", max_len, 1)
     cos, sin = _cosines_and_sines(torch.arange(max_len), d_model, base, "d_model")  # (max_len, D/2) each
     return torch.stack((sin, cos), dim=-1).flatten(1).to(dtype or torch.get_default_dtype())  # (max_len, D)
 
@@ -170,6 +175,11 @@ def rotate(x: Tensor, positions: Tensor | None = None, base: float = 10_000.0) -
     Tensor of shape (..., T, K)
         Every vector keeps its length.
 
+    Raises
+    ------
+    TypeError, ValueError
+        If x holds no real numbers, K is odd, `base` is not positive, or a shape does not fit.
+
     Notes
     -----
     Angles are computed in float64. The paper rotates the other way, by ``R(-pos)``: the same up to the order
@@ -215,26 +225,18 @@ class RotaryPositions(nn.Module):
 
     def __init__(self, max_len: int, head_dim: int, base: float = 10_000.0) -> None:
         super().__init__()
-        require(max_len >= 1, "max_len must be at least 1", max_len)
+        check_whole("max_len", max_len, 1)
         tables = _cosines_and_sines(torch.arange(max_len), head_dim, base)
         for name, table in zip(("cos", "sin"), tables, strict=True):
             self.register_buffer(name, table.to(torch.get_default_dtype()), persistent=False)
 
     def forward(self, q: Tensor, k: Tensor, start: int = 0) -> tuple[Tensor, Tensor, None]:
-        """Rotate keys, (..., S, K), from position `start` on, and queries, (..., T, K), at the last T.
+        """Rotate queries and keys, (..., T, K) each, from position `start` on.
 
         Returns these and None: nothing is added to their scores.
         """
-        first = _first_query(q.shape[-2], k.shape[-2])
-        cos, sin = (_rows(table, start, k.shape[-2]) for table in (self.cos, self.sin))  # (S, K/2) each
-        return _rotate(q, cos[first:], sin[first:]), _rotate(k, cos, sin), None
-
-
-def _first_query(seq_len: int, mem_len: int) -> int:
-    if not 1 <= seq_len <= mem_len:
-        rule = "there must be at least one query, and as many keys as queries or more"
-        raise ValueError(f"{rule}, got T={seq_len}, S={mem_len}")
-    return mem_len - seq_len
+        cos, sin = (_rows(table, start, q.shape[-2]) for table in (self.cos, self.sin))  # (T, K/2) each
+        return _rotate(q, cos, sin), _rotate(k, cos, sin), None
 
 
 def alibi_slopes(n_heads: int) -> Tensor:
@@ -255,26 +257,24 @@ def alibi_slopes(n_heads: int) -> Tensor:
     >>> alibi_slopes(6)[4:]     # the first and the third of eight heads
     tensor([0.5000, 0.1250])
     """
-    require(n_heads >= 1, "n_heads must be at least 1", n_heads)
+    check_whole("n_heads", n_heads, 1)
     power = 2 ** (n_heads.bit_length() - 1)  # the largest power of two that is not above H
     slopes = [2 ** (-8 * h / power) for h in range(1, power + 1)]
     slopes += [2 ** (-4 * h / power) for h in range(1, 2 * power, 2)]
     return torch.tensor(slopes[:n_heads])
 
 
-def alibi_bias(n_heads: int, seq_len: int, mem_len: int | None = None) -> Tensor:
+def alibi_bias(n_heads: int, seq_len: int) -> Tensor:
     """Biases that lower each score by the distance between query and key: ``-slope_h |t - s|``.
 
     Parameters
     ----------
     n_heads, seq_len : int
-        H, and T, how many queries.
-    mem_len : int, optional
-        S, how many keys, at least T; T where not given. The queries are at the last T of the S positions.
+        H, and T, both at least 1.
 
     Returns
     -------
-    Tensor of shape (H, T, S)
+    Tensor of shape (H, T, T)
         To be added to the scores before softmax. 0 where a query meets its own token, negative elsewhere.
 
     Notes
@@ -293,13 +293,14 @@ def alibi_bias(n_heads: int, seq_len: int, mem_len: int | None = None) -> Tensor
             [-0.0625,  0.0000, -0.0625],
             [-0.1250, -0.0625,  0.0000]])
     """
-    return _distance_bias(alibi_slopes(n_heads), seq_len, seq_len if mem_len is None else mem_len)
+    check_whole("seq_len", seq_len, 1)
+    return _distance_bias(alibi_slopes(n_heads), 0, seq_len)
 
 
-def _distance_bias(slopes: Tensor, seq_len: int, mem_len: int) -> Tensor:
-    first, positions = _first_query(seq_len, mem_len), torch.arange(mem_len, device=slopes.device)
-    distances = (positions[first:, None] - positions).abs()  # (T, S)
-    return slopes[:, None, None] * -distances  # (H, T, S)
+def _distance_bias(slopes: Tensor, start: int, seq_len: int) -> Tensor:
+    positions = torch.arange(start + seq_len, device=slopes.device)
+    distances = (positions[start:, None] - positions).abs()  # (T, start + T)
+    return slopes[:, None, None] * -distances  # (H, T, start + T)
 
 
 class AlibiPositions(nn.Module):
@@ -312,8 +313,8 @@ class AlibiPositions(nn.Module):
         self.register_buffer("slopes", alibi_slopes(n_heads), persistent=False)
 
     def forward(self, q: Tensor, k: Tensor, start: int = 0) -> tuple[Tensor, Tensor, Tensor]:
-        """Return queries, (..., H, T, K), and keys, (..., H, S, K), as they are, and `alibi_bias`.
+        """Return queries and keys, (..., H, T, K) each, as they are, and `alibi_bias`.
 
-        The bias, (H, T, start + S), counts `start` keys before these.
+        The bias, (H, T, start + T), counts `start` keys before these.
         """
-        return q, k, _distance_bias(self.slopes, q.shape[-2], start + k.shape[-2]).to(q.dtype)
+        return q, k, _distance_bias(self.slopes, start, q.shape[-2]).to(q.dtype)

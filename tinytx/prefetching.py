@@ -48,8 +48,8 @@ def choose_workers(step: TrainingStep) -> int:
 
 
 @contextlib.contextmanager
-def made_by_workers(step: TrainingStep, used: Place, checkpoints: Any) -> Iterator[Iterator[Any]]:
-    """Epoch, number and rows of each batch after those that are used, without end.
+def made_by_workers(step: TrainingStep, learned: Place, checkpoints: Any) -> Iterator[Iterator[Any]]:
+    """Epoch, number and rows of each batch after those learned from, without end.
 
     The workers end with this context. Where one ends before, LostWorkerError says so in one sentence, with
     what is left of the run: torch notices it wherever the training is. Until then torch computes with one
@@ -58,7 +58,7 @@ def made_by_workers(step: TrainingStep, used: Place, checkpoints: Any) -> Iterat
     n_threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        with contextlib.closing(_batches(step, used)) as batches:
+        with contextlib.closing(_batches(step, learned)) as batches:
             yield batches
     except RuntimeError as error:
         if "DataLoader worker" not in str(error):
@@ -70,12 +70,14 @@ def made_by_workers(step: TrainingStep, used: Place, checkpoints: Any) -> Iterat
         torch.set_num_threads(n_threads)
 
 
-def _batches(step: TrainingStep, used: Place) -> Generator[Made]:
-    shares = _Shares(step, used[0])
-    places = ((epoch, share) for epoch in itertools.count(used[0]) for share in range(shares.n))
+def _batches(step: TrainingStep, learned: Place) -> Generator[Made]:
+    shares = _Shares(step, learned[0])
+    places = ((epoch, share) for epoch in itertools.count(learned[0]) for share in range(shares.n))
     loader: DataLoader[Any] = DataLoader(
         shares,
-        sampler=(place for place in places if place[0] > used[0] or shares.numbers(place[1]).stop > used[1]),
+        sampler=(
+            place for place in places if place[0] > learned[0] or shares.numbers(place[1]).stop > learned[1]
+        ),
         batch_size=None,
         collate_fn=lambda share: share,
         num_workers=step.n_workers,
@@ -86,7 +88,7 @@ def _batches(step: TrainingStep, used: Place) -> Generator[Made]:
     shares_made: Any = iter(loader)
     try:
         for share in shares_made:
-            yield from (found for found in share if found[:2] > used)
+            yield from (found for found in share if found[:2] > learned)
     finally:  # where an error is raised in the iterator, its traceback would keep the other workers alive
         shares_made._shutdown_workers()
 

@@ -6,7 +6,7 @@ import dataclasses
 import math
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
@@ -19,8 +19,7 @@ CHOICES = {
     "optimizer": ("adamw", "muon"),
     "precision": ("auto", "fp32", "bf16"),
 }
-LOWEST = dict.fromkeys(("n_steps", "decay_steps", "tokens_per_batch", "log_every", "checkpoint_every"), 1)
-LOWEST |= {"warmup_steps": 0, "weight_decay": 0}
+LOWEST = {"n_steps": 1, "warmup_steps": 0, "tokens_per_batch": 1, "log_every": 1, "checkpoint_every": 1}
 PAUSE, LONGEST_PAUSE = 4, 60  # seconds between two lines of progress: the first, and at most
 
 
@@ -81,30 +80,30 @@ class TrainingSettings:
     checkpoint_every: int = 500
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "betas", tuple(self.betas))
-        values = dataclasses.asdict(self)
         for name, lowest in LOWEST.items():
-            value = values[name]
-            if name == "decay_steps" and value is None:
-                continue
-            if name == "weight_decay":
-                require(isinstance(value, Real), f"{name} must be a number", repr(value))
-            else:
-                require(is_whole(value), f"{name} must be an integer", repr(value))
-            require(value >= lowest, f"{name} must be at least {lowest}", value)
+            check_whole(name, getattr(self, name), lowest)
         for name in ("lr", "clip_norm"):
-            require(0 < values[name] < math.inf, f"{name} must be positive and finite", values[name])
+            value: float = getattr(self, name)
+            fits = isinstance(value, Real) and 0 < value < math.inf
+            require(fits, f"{name} must be positive and finite", repr(value))
+        decay, fraction, betas = self.weight_decay, self.final_lr_fraction, self.betas
+        fits = isinstance(decay, Real) and 0 <= decay < math.inf
+        require(fits, "weight_decay must be a finite number, at least 0", repr(decay))
+        fits = isinstance(fraction, Real) and 0 <= fraction <= 1
+        require(fits, "final_lr_fraction must be in [0, 1]", repr(fraction))
+        two = isinstance(betas, Sequence) and len(betas) == 2
+        fits = two and all(isinstance(beta, Real) and 0 <= beta < 1 for beta in betas)
+        require(fits, "betas must be two numbers in [0, 1)", repr(betas))
+        object.__setattr__(self, "betas", tuple(betas))
         check_seed(self.seed)
         if self.decay_steps is not None:
+            check_whole("decay_steps", self.decay_steps, 1)
             rest = self.n_steps - self.warmup_steps
             rule = f"decay_steps must be at most the {rest} steps after the warm-up"
             require(self.decay_steps <= rest, rule, self.decay_steps)
         for name, choices in CHOICES.items():
-            require(values[name] in choices, f"{name} must be one of {', '.join(choices)}", values[name])
-        fraction, betas = self.final_lr_fraction, self.betas
-        require(0 <= fraction <= 1, "final_lr_fraction must be in [0, 1]", fraction)
-        two = len(betas) == 2 and all(0 <= beta < 1 for beta in betas)
-        require(two, "betas must be two numbers in [0, 1)", betas)
+            choice = getattr(self, name)
+            require(choice in choices, f"{name} must be one of {', '.join(choices)}", choice)
 
     def lr_at(self, step: int) -> float:
         """Learning rate of a step, the first being step 1.
@@ -146,15 +145,17 @@ def require(holds: object, rule: str, got: object) -> None:
         raise ValueError(f"{rule}, got {got}")
 
 
-def is_whole(value: object) -> bool:
-    """Whether a value is an integer of Python or numpy; True and False are none."""
-    return isinstance(value, Integral) and not isinstance(value, bool)
+def check_whole(name: str, value: Any, lowest: int) -> None:
+    """Raise ValueError unless a value is an integer of Python or numpy, and not below the lowest."""
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    require(whole, f"{name} must be an integer", repr(value))
+    require(value >= lowest, f"{name} must be at least {lowest}", value)
 
 
-def check_seed(seed: object) -> None:
+def check_seed(seed: Any) -> None:
     """Raise ValueError unless it is an integer in 0..2**63 - 1, as torch takes it."""
-    fits = is_whole(seed) and 0 <= int(seed) < 2**63  # type: ignore[call-overload]
-    require(fits, "seed must be in 0..2**63 - 1", repr(seed))
+    check_whole("seed", seed, 0)
+    require(seed < 2**63, "seed must be below 2**63", seed)
 
 
 def mixed_seed(*numbers: int) -> int:

@@ -18,7 +18,7 @@ from typing import Any
 
 import sentencepiece
 
-from tinytx.settings import require
+from tinytx.settings import check_whole, require
 
 SPECIAL_PIECES = ("<pad>", "<unk>", "<bos>", "<eos>", "<mask>", "<cls>", "<sep>")
 SPACE_MARK = "\u2581"
@@ -233,7 +233,7 @@ class Tokenizer:
         """
         known = f"model_type must be one of {', '.join(MODEL_TYPES)}"
         require(model_type in MODEL_TYPES, known, repr(model_type))
-        require(max_chars >= 1, "max_chars must be at least 1", max_chars)
+        check_whole("max_chars", max_chars, 1)
         inner = [escape(text) for text in several(texts) if text]
         letters = _check_room(inner, vocab_size, byte_fallback)
         inner = inner[:: -(-sum(map(len, inner)) // max_chars)]

@@ -54,12 +54,12 @@ class FeedForward(nn.Module):
         self.activation = ACTIVATIONS[config.activation]()
 
     def forward(self, x: Tensor) -> Tensor:
-        """Transform each vector of x, (B, T, D)."""
+        """Transform each vector of x, (..., D)."""
         if self.gate_proj is None:
-            inner = self.activation(self.up_proj(x))  # (B, T, F)
+            inner = self.activation(self.up_proj(x))  # (..., F)
         else:
-            inner = self.activation(self.gate_proj(x)) * self.up_proj(x)  # (B, T, F)
-        output: Tensor = self.down_proj(self.dropout(inner))  # (B, T, D)
+            inner = self.activation(self.gate_proj(x)) * self.up_proj(x)  # (..., F)
+        output: Tensor = self.down_proj(self.dropout(inner))  # (..., D)
         return output
 
 

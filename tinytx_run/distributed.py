@@ -155,7 +155,7 @@ class SharedStep(TrainingStep):
         super().__init__(*of_one)
         self.processes, self.n_done = Processes.current(), 0
         # The terminal and torchrun may both send Ctrl-C.
-        self.any, self.patient = self.processes.any, self.processes.n > 1
+        self.in_any_process, self.always_ends = self.processes.any, self.processes.n > 1
 
     def restore(self, model: nn.Module, optimizer: Any, settings: TrainingSettings) -> Any:
         """Give all processes what the first restores; needed once, before the first step."""

@@ -55,8 +55,10 @@ class RunOptions:
     device : {"auto", "cpu", "cuda"}
     data_dir : path, optional
         Folder that holds one folder a corpus, for a corpus that is given by its name.
-    shard, on_step, progress
-        See `tinytx_run.distributed.train`. In fine-tuning ``on_step`` replaces the accuracy after each epoch.
+    shard : bool
+        Whether each of several processes keeps only its part of the weights, or all of them.
+    on_step, progress
+        As in `tinytx.train`. In fine-tuning ``on_step`` replaces the accuracy after each epoch.
     report : callable
         Gets the plan, and what should be known about the data, a line each.
 

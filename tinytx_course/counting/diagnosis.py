@@ -14,7 +14,7 @@ import numpy as np
 
 from tinytx.config import TransformerConfig
 from tinytx.counting import Head, parameter_table
-from tinytx.settings import require
+from tinytx.settings import check_whole, require
 from tinytx_course.results import tables_of
 
 Slips = frozenset[str]
@@ -213,7 +213,7 @@ def diagnose_count(
     """
     require(head in ("lm", "classifier", None), "head must be 'lm', 'classifier' or None", repr(head))
     require(part in PARTS, f"part must be one of {', '.join(PARTS)}", repr(part))
-    require(n_classes >= 1, "n_classes must be at least 1", n_classes)
+    check_whole("n_classes", n_classes, 1)
     if isinstance(claimed, bool) or not hasattr(claimed, "__index__"):
         raise TypeError(f"claimed must be an integer, got {claimed!r}")
     claimed, asked = operator.index(claimed), Question(config, head, n_classes, part)

@@ -342,11 +342,7 @@ assert all("? yes" in found[i] for i in (0, 1, 3, 4))
 # %%
 import itertools
 
-import pandas as pd
-
-column = "finetune 100 labels"
-shares = {one.contestant: str(one) for one in rows if one.measure == column}
-print(f"means of {len(rows[0].values)} seeds [95 % interval]; {stored.source_line()}")
+print(f"means of {len(rows[0].values)} seeds; {stored.source_line()}")
 print("\n".join(found[5:]))
 tuned = {k: one for k, one in stored.data.items() if k.endswith("/finetune 100")}
 for seed, rival in itertools.product(range(4), ("masked", "from scratch, one way")):
@@ -356,7 +352,6 @@ for seed, rival in itertools.product(range(4), ("masked", "from scratch, one way
 unfitted = [key for key, one in tuned.items() if one.get("last_loss", 0) > 0.1]
 assert unfitted == ["laptop/seed 4/causal/finetune 100"]
 assert all("? open" in line for line in found[5:])
-pd.DataFrame({column: shares})
 
 # %%
 def of_seeds(name, value):

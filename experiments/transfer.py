@@ -11,6 +11,7 @@ from itertools import product
 import pandas as pd
 
 from experiments.harness import Conclusions, Record, Records, Settings, digest_of, frame, mean_table
+from tinytx_run.checkpoint import load
 from tinytx_run.corpora import Corpus, load_corpus
 from tinytx_run.finetune import Body, body_and_tokenizer, finetune
 from tinytx_run.intervals import paired_interval
@@ -50,7 +51,7 @@ def transfer(
     origin = {
         "budget": budget,
         "pretraining": request["recipe"],
-        "weights": weights_fingerprint(body_and_tokenizer(checkpoint)[0]),
+        "weights": weights_fingerprint(body_and_tokenizer(load(checkpoint))[0]),
         "texts": texts,
         "finetuning": dataclasses.asdict(tuning),
         "n_scored": N_SCORED,

@@ -309,7 +309,7 @@ def test_bad_arguments_are_refused_and_leave_nothing(
         (("data", "get", "tinyshakespeare", "--mirror=ftp://127.0.0.1"), "got 'ftp://127.0.0.1'"),
         (("generate", tmp_path / "nowhere"), "nothing there"),
         (("generate", translator), "needs a language model, got a Translator"),
-        (("translate", checkpoint), "needs a translator, got a LanguageModel"),
+        (("translate", checkpoint), "needs a Translator, got a LanguageModel"),
         (("finetune", checkpoint, "--corpus", prose, "--out", tmp_path / "out"), "a corpus with labels"),
         (
             ("pretrain", "--corpus", latin, "--out", tmp_path / "runs" / "out"),

@@ -148,7 +148,7 @@ class Results:
         ValueError
             If it is a file, or writing is forbidden.
         """
-        from tinytx_run.files import is_writable  # brings torch, which readers do not need
+        from tinytx_run.files import is_writable  # brings numpy, which readers do not need
 
         folder = self.path.parent
         with contextlib.suppress(OSError):
@@ -164,7 +164,7 @@ class Results:
         TypeError, ValueError
             If JSON cannot hold the record (a tensor, NaN, infinity); the file stays as it was.
         """
-        from tinytx_run.files import locked, write_file  # bring torch, which readers do not need
+        from tinytx_run.files import locked, write_file  # bring numpy, which readers do not need
 
         record = json.loads(json.dumps(record, allow_nan=False))
         self._here = self._here or provenance()

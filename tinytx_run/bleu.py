@@ -248,8 +248,9 @@ def pair_nats(model: Translator, tokenizer: Tokenizer, pairs: Pairs) -> float | 
 
     Pairs longer than ``max_len`` are left out; None where all are.
     """
-    max_len = model.config.max_len
-    both = [pair for pair in zip(*_encoded(tokenizer, pairs), strict=True) if max(map(len, pair)) < max_len]
+    after, max_len = tokenizer.source_frame[1], model.config.max_len
+    both = [([*source, *after], target) for source, target in zip(*_encoded(tokenizer, pairs), strict=True)]
+    both = [pair for pair in both if len(pair[0]) <= max_len and len(pair[1]) < max_len]
     if not both:
         return None
 
@@ -258,8 +259,7 @@ def pair_nats(model: Translator, tokenizer: Tokenizer, pairs: Pairs) -> float | 
         logits = model(src_ids, inputs.to(src_ids.device), padding_mask_or_none(src_ids, tokenizer.pad_id))
         return row_nats(logits, [[*both[i][1], tokenizer.eos_id] for i in indices], tokenizer.pad_id)
 
-    rows = [[*source, *tokenizer.source_frame[1]] for source, _ in both]
-    nats = evaluate_rows(model, rows, pair_losses, pad_id=tokenizer.pad_id)
+    nats = evaluate_rows(model, [source for source, _ in both], pair_losses, pad_id=tokenizer.pad_id)
     return nats.sum().item() / sum(len(target) + 1 for _, target in both)
 
 

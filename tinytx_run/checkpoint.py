@@ -4,7 +4,7 @@ A checkpoint is one folder, written atomically. Its files:
 
 model.json             what kind of model, its configuration, and the names of the classes of a classifier
 model.safetensors      its weights
-tokenizer.model        its tokenizer
+tokenizer.model        its tokenizer (tokenizer.zip: that of a published model)
 texts.json             short hashes of the texts that it has learned
 training.json          of a run only: what was asked for, and the state of the loop
 training.safetensors   of a run only: the optimizer's moments and the random state
@@ -33,6 +33,7 @@ from tinytx.classifier import Classifier
 from tinytx.config import TransformerConfig
 from tinytx.encoder_decoder import Translator
 from tinytx.generate import check_vocabulary
+from tinytx.history import DivergenceError
 from tinytx.lora import LoRALinear
 from tinytx.masked_lm import MaskedLanguageModel
 from tinytx.settings import choose_device
@@ -420,7 +421,7 @@ def _check_weights(model: nn.Module, weights: Mapping[str, Tensor], where: str) 
             raise ValueError(f"{other}: {name} must be {expected}, got {got}")
         if not (weights[name].is_floating_point() and weights[name].isfinite().all()):
             got = f"{name} of {weights[name].dtype}, not all of them finite"
-            raise ValueError(f"{where} must hold finite real numbers, got {got}")
+            raise DivergenceError(f"{where} must hold finite real numbers, got {got}")
     for name, owner in _tied(model).items():
         if not torch.equal(weights[name], weights[owner]):
             got = f"{name} must equal {owner}, of which it is a second name, got other numbers"

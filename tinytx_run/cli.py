@@ -160,13 +160,9 @@ def _checkpoint(args: argparse.Namespace) -> Any:
 
 def translate(args: argparse.Namespace) -> Answer:
     """Translate lines of standard input: one line out for each line in."""
-    from tinytx.encoder_decoder import Translator
     from tinytx.translate import translate as write
 
-    model, tokenizer = _checkpoint(args).with_tokenizer()
-    if not isinstance(model, Translator):
-        raise ValueError(f"translating needs a translator, got a {type(model).__name__}")
-    translations = _answered(args, write, model, tokenizer)
+    translations = _answered(args, write, *_checkpoint(args).with_tokenizer())
     return {"translations": [asdict(one) for one in translations]}, None
 
 

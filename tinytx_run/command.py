@@ -29,12 +29,9 @@ SECONDS_TO_BE_ENDED = 10
 
 
 def _spell(error: UnicodeError) -> tuple[str, int]:
-    """What stands for letters that an output cannot hold: ``#`` for a bar, else an escape as in JSON."""
+    """What stands for letters that an output cannot hold: ``#`` for a bar, else an escape of Python."""
     assert isinstance(error, UnicodeEncodeError)
     letters = re.sub("[\u2580-\u259f]", "#", error.object[error.start : error.end])
-    if not letters.isascii():
-        words = "standard output lacks some letters, so \\u and their number stand for them"
-        warnings.warn(f"{words}: with PYTHONIOENCODING=utf-8 it has all", stacklevel=2)
     return letters.encode("ascii", "backslashreplace").decode(), error.end
 
 

@@ -46,16 +46,12 @@ class Splits(Generic[S]):
         To learn from, and to choose hyperparameters by.
     test : Split or Pairs, optional
         To report on; it selects nothing.
-    licence, source : str
-        As stated where the texts come from.
     """
 
     name: str
     train: S
     valid: S
     test: S | None = None
-    licence: str = ""
-    source: str = ""
 
     @property
     def splits(self) -> dict[str, S]:
@@ -229,16 +225,15 @@ def load_corpus(
         return _novels()
     else:
         splits = READERS[name](corpus_folder(name, data_dir))
-        corpus = _corpus(downloaded_info(name, data_dir), splits)
+        corpus = _corpus(name, splits)
     _warn_of_quotes(corpus)
     _warn_of_repeats(corpus)
     _warn_of_labels(corpus)
     return corpus
 
 
-def _corpus(info: CorpusInfo, splits: Mapping[str, Split]) -> Corpus:
-    parts, names = (splits["train"], splits["valid"], splits.get("test")), LABEL_NAMES.get(info.name, ())
-    return Corpus(info.name, *parts, info.licence, info.source, names)
+def _corpus(name: str, splits: Mapping[str, Split]) -> Corpus:
+    return Corpus(name, splits["train"], splits["valid"], splits.get("test"), LABEL_NAMES.get(name, ()))
 
 
 def at_hand(
@@ -265,7 +260,7 @@ def _world() -> Corpus:
         return Split(tuple(" ".join(r.words) for r in reviews), tuple(r.label for r in reviews))
 
     splits = {name: drawn(size, WORLD_SEED + i) for i, (name, size) in enumerate(WORLD_SIZES.items())}
-    corpus = _corpus(_WORLD, splits)
+    corpus = _corpus(_WORLD.name, splits)
     return replace(corpus, draw=lambda i: drawn(WORLD_SIZES["train"], DRAW_SEED + i).texts)
 
 
@@ -279,7 +274,7 @@ def _novels() -> Corpus:
         name: whole.take([i for i, row in enumerate(rows) if row["split"] == name])
         for name in ("train", "valid")
     }
-    return replace(_corpus(_NOVELS, splits), label_names=authors)
+    return Corpus(_NOVELS.name, splits["train"], splits["valid"], label_names=authors)
 
 
 def _load_own(name: str, options: Options) -> Corpus:

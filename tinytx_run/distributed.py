@@ -39,11 +39,6 @@ class Processes:
     """The processes that train together, seen from one of them.
 
     ``rank`` is the number of this one, from 0, and ``n`` how many there are.
-
-    Examples
-    --------
-    >>> [5, 6, 7, 8, 9][Processes().rows], [5, 6, 7, 8, 9][Processes(rank=1, n=2).rows]
-    ([5, 6, 7, 8, 9], [6, 8])
     """
 
     rank: int = 0
@@ -59,11 +54,6 @@ class Processes:
     def first(self) -> bool:
         """Whether this is the one that writes and reports."""
         return self.rank == 0
-
-    @property
-    def rows(self) -> slice:
-        """Of a batch, those of this process: dealt out like cards, so all have rows of all lengths."""
-        return slice(self.rank, None, self.n)
 
     def total(self, values: Tensor) -> Tensor:
         """Sums over all processes of what each of them passes, in double precision."""
@@ -187,7 +177,7 @@ class SharedStep(TrainingStep):
 
         A batch with fewer rows than processes leaves some of them a row whose share is 0.
         """
-        own = batch[self.processes.rows]
+        own = batch[self.processes.rank :: self.processes.n]  # dealt out like cards: rows of all lengths
         counts = [torch.tensor(self.objective.n_predictions(rows) if rows else 0) for rows in (own, batch)]
         return Prepared(own or batch[:1], (counts[0] / counts[1].clamp(min=1)).tolist())
 

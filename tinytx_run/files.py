@@ -157,12 +157,6 @@ def read_file(file: Path) -> bytes:
     return content
 
 
-def check_folder(folder: Path) -> None:
-    """Raise ValueError, naming the file, unless every file of a folder is what `write_folder` wrote."""
-    for name in read_json(folder / CHECKSUM_FILE):
-        read_file(folder / name)
-
-
 def read_json(file: Path) -> dict[str, Any]:
     """A JSON object; ValueError names a file that is missing, damaged or holds none."""
     return parse_json(read_file(file), file)

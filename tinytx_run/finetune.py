@@ -12,7 +12,7 @@ from tinytx.encoder_decoder import Translator
 from tinytx.generate import check_vocabulary
 from tinytx.loop import OnStep
 from tinytx.objectives import ClassificationObjective, Objective
-from tinytx.settings import TrainingSettings, require
+from tinytx.settings import TrainingSettings, check_whole, require
 from tinytx.tokenizer import Tokenizer
 from tinytx.transformer import Transformer
 from tinytx_run.checkpoint import Checkpoint, load
@@ -106,8 +106,9 @@ def finetune(
     changes: dict[str, Any] = {"pooling": "mean", **(model_changes or {})}
     asked: dict[str, Any] = {"n_labels": n_labels, "n_epochs": n_epochs, "pooling": changes.pop("pooling")}
     require(body in BODIES, f"body must be one of {', '.join(BODIES)}", repr(body))
-    for name, value in {"n_epochs": n_epochs, "n_scored": n_scored}.items():
-        require(value is None or value >= 1, f"{name} must be at least 1", value)
+    for name, value in {"n_epochs": n_epochs, "n_labels": n_labels, "n_scored": n_scored}.items():
+        if value is not None:
+            check_whole(name, value, 1)
     if n_scored is not None and options.on_step is not None:
         raise ValueError(f"n_scored must be left out with on_step, which takes its place, got {n_scored}")
     if "n_steps" in (training_changes or {}):
@@ -171,10 +172,8 @@ def finetune(
     )
 
 
-def body_and_tokenizer(start: PathLike | Checkpoint) -> tuple[Transformer, Tokenizer]:
+def body_and_tokenizer(start: Checkpoint) -> tuple[Transformer, Tokenizer]:
     """Body and tokenizer of a checkpoint, or of a result of training; a model without one body is refused."""
-    if isinstance(start, str | os.PathLike):
-        start = load(start)
     if not isinstance(start, Checkpoint):
         raise TypeError(f"start must be a checkpoint or a result of training, got a {type(start).__name__}")
     model, tokenizer = start.with_tokenizer()

@@ -141,7 +141,7 @@ def load_pairs(name: str | os.PathLike[str], data_dir: str | os.PathLike[str] | 
         return _world()
     if name in (_TATOEBA, _MULTI30K):
         read = _tatoeba if name == _TATOEBA else _multi30k
-        return _corpus(downloaded_info(name, data_dir), read(corpus_folder(name, data_dir)))
+        return _corpus(name, read(corpus_folder(name, data_dir)))
     if Path(name).suffix.lower() == ".tsv":
         return _file(Path(name))
     known = ", ".join(info.name for info in list_pair_corpora())
@@ -151,10 +151,9 @@ def load_pairs(name: str | os.PathLike[str], data_dir: str | os.PathLike[str] | 
     )
 
 
-def _corpus(info: CorpusInfo, splits: dict[str, Rows]) -> PairCorpus:
-    made = {name: Pairs(*zip(*rows, strict=True)) for name, rows in splits.items()}
-    parts = (made["train"], made["valid"], made.get("test"))
-    return PairCorpus(info.name, *parts, info.licence, info.source)
+def _corpus(name: str, splits: dict[str, Rows]) -> PairCorpus:
+    made = {split: Pairs(*zip(*rows, strict=True)) for split, rows in splits.items()}
+    return PairCorpus(name, made["train"], made["valid"], made.get("test"))
 
 
 @functools.cache
@@ -169,7 +168,7 @@ def _world() -> PairCorpus:
         splits[split] = [row for row in drawn if row[0] not in sources and row[1] not in targets]
         sources |= {row[0] for row in splits[split]}
         targets |= {row[1] for row in splits[split]}
-    return _corpus(_WORLD, splits)
+    return _corpus(_WORLD.name, splits)
 
 
 def _tatoeba(folder: Path) -> dict[str, Rows]:
@@ -199,7 +198,7 @@ def _file(path: Path) -> PairCorpus:
     }
     rule = f"{path} must hold at least 3 groups of pairs that share no sentence, to be split"
     require(all(splits.values()), rule, f"fewer among {len(rows):,} pairs")
-    return _corpus(CorpusInfo(path.name, "", licence="", source=""), splits)
+    return _corpus(path.name, splits)
 
 
 def _read_cells(path: Path, own: bool = False) -> list[list[str]]:

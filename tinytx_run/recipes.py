@@ -227,7 +227,7 @@ def parse_budget(budget: str | float | None) -> str | float:
     budget = default_budget() if budget is None else budget
     if budget in BUDGETS:
         return budget
-    with contextlib.suppress(ValueError):
+    with contextlib.suppress(ValueError, TypeError):
         if 0 < float(budget) < math.inf and budget is not True:
             return float(budget)
     raise ValueError(

@@ -21,7 +21,7 @@ from safetensors.torch import save as safetensors_bytes
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from tinytx.history import DivergenceError, History, State
+from tinytx.history import History, State
 from tinytx.settings import TrainingSettings
 from tinytx.tokenizer import Tokenizer
 from tinytx_run.checkpoint import (
@@ -38,14 +38,15 @@ from tinytx_run.checkpoint import (
 )
 from tinytx_run.distributed import Processes
 from tinytx_run.files import (
+    CHECKSUM_FILE,
     LOCK_FILE,
     NEW,
     OLD,
-    check_folder,
     is_writable,
     json_bytes,
     locked,
     make_folder,
+    read_file,
     read_json,
     read_tensors,
     write_folder,
@@ -108,7 +109,8 @@ def newest_complete(folder: Path) -> Path | None:
 
 def read_training(checkpoint: Path) -> dict[str, Any]:
     """Plan, settings and loop state of a run's checkpoint; ValueError names a damaged file."""
-    check_folder(checkpoint)
+    for name in read_json(checkpoint / CHECKSUM_FILE):
+        read_file(checkpoint / name)
     training = read_json(checkpoint / STATE_FILE)
     try:
         state, _ = State(**training["state"]), History(**training["state"]["history"])
@@ -180,14 +182,14 @@ class Checkpoints:
     ) -> None:
         """Write a checkpoint, then remove those that are no longer needed.
 
-        Raises OSError when the disk is full, for instance, and DivergenceError when a weight is no longer
-        finite; it names the checkpoint that stays usable.
+        Raises OSError when the disk is full, for instance, ValueError for a model that cannot be saved, and
+        DivergenceError when a weight is no longer finite; it names the checkpoint that stays usable.
         """
         usable = "nothing was saved before" if self.latest is None else f"{self.latest} stays usable"
         try:
             files = model_files(model, self.tokenizer, self.class_names, self.learned)
         except ValueError as error:
-            raise DivergenceError(f"{error}, so step {state['step']} was not saved ({usable})") from error
+            raise type(error)(f"{error}, so step {state['step']} was not saved ({usable})") from error
         training = {"plan": self.plan, "settings": settings.to_dict(), "state": state, **_machine(model)}
         files[STATE_FILE] = json_bytes(training)
         files[MOMENTS_FILE] = safetensors_bytes(_moments(model, optimizer))
@@ -254,8 +256,9 @@ def _moments(model: nn.Module, optimizer: Optimizer) -> dict[str, Tensor]:
     for name, parameter in model.named_parameters():
         for key, value in optimizer.state[parameter].items():
             tensors[f"optimizer/{key}/{name}"] = value.detach().cpu().contiguous()
-        if parameter.device.type == "cuda":
-            tensors["random/cuda"] = torch.cuda.get_rng_state(parameter.device)
+    device = next(model.parameters()).device
+    if device.type == "cuda":
+        tensors["random/cuda"] = torch.cuda.get_rng_state(device)
     return tensors
 
 

@@ -101,6 +101,14 @@ def test_pair_nats_are_the_mean_over_single_pairs(model, tokenizer):
     assert pair_nats(model, tokenizer, too_long) is None
 
 
+@pytest.mark.parametrize(("n_ids", "fits"), [(22, True), (23, False)])
+def test_all_marks_of_a_source_count_to_what_the_model_reads(model, tokenizer, monkeypatch, n_ids, fits):
+    monkeypatch.setattr(Tokenizer, "source_frame", ((), (3, 4)))  # as of some published translators
+    monkeypatch.setattr(Tokenizer, "encode_batch", lambda self, texts: [[9] * n_ids for _ in texts])
+    nats = pair_nats(model, tokenizer, Pairs(("chat",), ("un",)))
+    assert (nats is not None) == fits  # max_len is 24
+
+
 def test_several_references_of_a_source_are_used_together(model, tokenizer):
     found = evaluate(model, PairCorpus("world", SENTENCES, SENTENCES), tokenizer=tokenizer)
     assert found.split == "valid" and found.score.n == 4 and found.all_references.n == 3

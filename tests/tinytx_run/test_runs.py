@@ -13,7 +13,7 @@ import torch
 
 from tests.tinytx_run.interrupted import folder_bytes, press_ctrl_c
 from tinytx.config import TransformerConfig
-from tinytx.history import TrainingInterrupted
+from tinytx.history import DivergenceError, TrainingInterrupted
 from tinytx.loop import train
 from tinytx.settings import TrainingSettings
 from tinytx_run import runs
@@ -252,6 +252,12 @@ def test_one_process_at_a_time(run, run_in):
             run_in(run)
         other.kill()  # a dead process holds nothing
     run_in(run)
+
+
+def test_a_model_that_cannot_be_saved_has_not_diverged(tmp_path, run_in):
+    with pytest.raises(ValueError, match="vocab.*step 4 was not saved") as refusal:
+        run_in(tmp_path / "run", vocab_size=1_000)
+    assert not isinstance(refusal.value, DivergenceError)
 
 
 def test_a_full_disk_in_the_middle_of_a_save_leaves_the_checkpoint_before(tmp_path, run_in, whole):

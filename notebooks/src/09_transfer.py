@@ -458,7 +458,7 @@ course.widgets.how_sure(world=world)
 # %% [markdown]
 # ## What this does not show
 #
-# The labelled reviews are among the texts of the pretraining, the test reviews are not ([lesson 15](15_real_text.ipynb) has the other case). One pretraining, which need not teach anything: of five in [lesson 10](10_masked_or_causal.ipynb) one did not. Equal *labels*, not equal *time*.
+# The labelled reviews are among the texts of the pretraining, the test reviews are not ([lesson 15](15_real_text.ipynb) has the other case). One pretraining: of five in [lesson 10](10_masked_or_causal.ipynb) one could not be fine-tuned. Equal *labels*, not equal *time*.
 #
 # ## Take-home
 #

@@ -61,8 +61,9 @@ class Settings:
 
     @property
     def quiet(self) -> RunOptions:
-        """Options of one run of many, which says nothing."""
-        return RunOptions(device=self.device, progress=False, report=lambda line: None)
+        """Options of one run of many, which says nothing and is scored at its end alone."""
+        silent: dict[str, Any] = {"report": lambda line: None, "on_step": lambda step, model: None}
+        return RunOptions(device=self.device, progress=False, **silent)
 
     def seeds(self, start: int = 0) -> range:
         """As many seeds as asked for, from `start` on, or `first_seed` later."""

@@ -287,7 +287,6 @@ class _Runs:
                 budget=self.settings.budget,
                 seed=seed,
                 n_labels=N_LABELS,
-                n_scored=1,
                 training_changes={"lr": lr},
                 options=self.settings.quiet,
             )

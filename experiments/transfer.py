@@ -22,7 +22,6 @@ from tinytx_run.training import fingerprint, weights_fingerprint
 # The body of each start; frozen: a pretrained backbone of which only the head learns.
 STARTS: dict[str, Body] = {"pretrained": "pretrained", "scratch": "fresh", "frozen": "frozen"}
 LABEL_COUNTS = (20, 50, 100, 200, 500)
-N_SCORED = 300  # texts that are scored after each epoch; the accuracy counts all of the split
 
 
 def transfer(
@@ -54,7 +53,6 @@ def transfer(
         "weights": weights_fingerprint(body_and_tokenizer(load(checkpoint))[0]),
         "texts": texts,
         "finetuning": dataclasses.asdict(tuning),
-        "n_scored": N_SCORED,
     }
 
     def measure(n_labels: int, seed: int, start: str) -> Record:
@@ -66,7 +64,6 @@ def transfer(
             seed=seed,
             n_labels=n_labels,
             n_epochs=tuning.n_epochs,
-            n_scored=N_SCORED,
             options=settings.quiet,
         )
         score = result.evaluation.score

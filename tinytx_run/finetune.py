@@ -55,7 +55,6 @@ def finetune(
     body: Body = "pretrained",
     n_labels: int | None = None,
     n_epochs: int | None = None,
-    n_scored: int | None = None,
     budget: str | float | None = None,
     seed: int = 0,
     out: PathLike | None = None,
@@ -82,9 +81,6 @@ def finetune(
         budget "smoke" 1,000 at most. Texts of the world are then learned at "gpu" as at "study".
     n_epochs : int, optional
         Passes over the texts; by default the budget's.
-    n_scored : int, optional
-        Texts that the accuracy after each epoch is measured on; by default all. The final evaluation counts
-        them all.
     budget, seed, out, training_changes, options
         As in `pretrain`; the seed draws the subset of labels, too.
     model_changes : mapping, optional
@@ -106,11 +102,9 @@ def finetune(
     changes: dict[str, Any] = {"pooling": "mean", **(model_changes or {})}
     asked: dict[str, Any] = {"n_labels": n_labels, "n_epochs": n_epochs, "pooling": changes.pop("pooling")}
     require(body in BODIES, f"body must be one of {', '.join(BODIES)}", repr(body))
-    for name, value in {"n_epochs": n_epochs, "n_labels": n_labels, "n_scored": n_scored}.items():
+    for name, value in {"n_epochs": n_epochs, "n_labels": n_labels}.items():
         if value is not None:
             check_whole(name, value, 1)
-    if n_scored is not None and options.on_step is not None:
-        raise ValueError(f"n_scored must be left out with on_step, which takes its place, got {n_scored}")
     if "n_steps" in (training_changes or {}):
         raise ValueError("n_steps follows from n_epochs in fine-tuning and must be left out, got one")
     if other := ", ".join(changes.keys() - {"dropout"}):
@@ -145,10 +139,7 @@ def finetune(
         model.body.load_state_dict(given.state_dict())
     model.body.requires_grad_(not frozen)
     model.to(run.device)
-    scored = data.splits[data.reported]
-    if n_scored is not None and n_scored < len(scored):
-        scored = label_subset(scored, n_scored, seed=0)  # corpora are often sorted by class
-    scoring, _ = class_objective(tokenizer, scored, recipe.config)
+    scoring, _ = class_objective(tokenizer, data.splits[data.reported], recipe.config)
     if run.stored is None:
         recipe = schedule(run, recipe, model, learning, scoring)
     names = ", ".join(data.class_names[:8]) + (", ..." if n_classes > 8 else "")

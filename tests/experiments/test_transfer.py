@@ -5,8 +5,7 @@ import pytest
 from experiments.transfer import transfer
 
 
-def test_accuracies_are_those_of_the_whole_split_and_means_those_of_the_seeds(once, reviews, monkeypatch):
-    monkeypatch.setattr("experiments.transfer.N_SCORED", 3)
+def test_accuracies_are_those_of_the_whole_split_and_means_those_of_the_seeds(once, reviews):
     found, records = once(transfer, reviews, changes={"n_seeds": 2}, label_counts=(4, 9))
     assert len(found) == 6 and set(found["n"]) == {2}
     for record in records.values():

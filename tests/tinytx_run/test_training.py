@@ -380,26 +380,6 @@ def test_long_texts_are_cut_and_counted_on_the_valid_split_where_there_is_no_tes
     assert "1 of 3 texts exceed 24 tokens and lose their end" in lines[2]
 
 
-@pytest.mark.parametrize(("n_scored", "n"), [(6, 6), (7, 7), (None, 20), (100, 20)])
-def test_each_epoch_is_scored_on_texts_of_every_class(pretrained, corpus, monkeypatch, n_scored, n):
-    counted = Mock(wraps=tuning.count_correct)
-    monkeypatch.setattr(tuning, "count_correct", counted)
-    in_order = sorted(zip(corpus.test.labels, corpus.test.texts, strict=True))
-    labels, texts = zip(*in_order, strict=True)  # corpora are often sorted by class
-    result = tuned(
-        pretrained, Corpus("toy", corpus.train, corpus.valid, Split(texts, labels)), n_scored=n_scored
-    )
-    rows = result.history.evaluations
-    assert [(row["epoch"], row["n"]) for row in rows] == [(1, n), (2, n), (3, n)]
-    assert result.evaluation.score.n == 20
-    all_labels = sorted(labels)
-    share = [all_labels.count(c) / len(all_labels) for c in (0, 1)]
-    for call in counted.call_args_list:
-        counts = [call.args[1].labels.tolist().count(c) for c in (0, 1)]
-        assert sum(counts) == n
-        assert all(abs(count - n * part) <= max(1, n / 10) for count, part in zip(counts, share, strict=True))
-
-
 def test_weights_order_and_labelled_texts_each_follow_the_seed(pretrained, corpus, monkeypatch):
     """Whichever of them forgot the seed, the others would still make two runs differ."""
     met = []
@@ -494,8 +474,6 @@ def test_requests_that_make_no_sense_are_refused(pretrained, corpus, pairs, whol
         (lambda: tuned(pretrained, corpus, training_changes={"n_steps": 3}), "n_steps follows from n_epochs"),
         (lambda: tuned(pretrained, corpus, model_changes={"d_model": 8}), "got d_model"),
         (lambda: tuned(translator, corpus), "got a translator"),
-        (lambda: tuned(pretrained, corpus, n_scored=0), "n_scored must be at least 1, got 0"),
-        (lambda: tuned(pretrained, corpus, n_scored=9, on_step=print), "left out with on_step, .* got 9"),
         (lambda: tuned(Checkpoint(pretrained.model), corpus), "tokenizer .* got a LanguageModel alone"),
         (lambda: quick(corpus, objective="translation"), "'translation': train_translator"),
         (lambda: quick(corpus, train=train_translator), "of pairs is needed, got the texts of toy"),

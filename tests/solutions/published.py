@@ -60,6 +60,9 @@ def start_plain(layer, rank):
 
 
 right(start_plain, {"torch.randn(rank, layer.in_features)": "torch.randn(rank, layer.in_features).sign()"})
+right(start_plain, {"torch.zeros(layer.out_features, rank)": "torch.empty(layer.out_features, rank).zero_()"})
+right(start_plain, {"torch.randn(": "torch.empty(", "in_features)": "in_features).random_(-3, 4)"})
+right(start_plain, {"    layer.lora_a =": "    # not nn.Parameter(torch.empty(...))\n    layer.lora_a ="})
 
 
 @right

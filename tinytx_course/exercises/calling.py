@@ -23,6 +23,7 @@ from torch import Tensor, nn
 
 from tinytx_course import PACKAGES
 from tinytx_course.exercises.catalogue import Function
+from tinytx_course.exercises.errors import meaning
 from tinytx_course.exercises.limits import TimeUp, call_within
 from tinytx_course.exercises.observation import Call, Failure, Observation, Record, encode, kind_of, plain
 from tinytx_course.exercises.passing_on import is_in_package, passed_on
@@ -231,65 +232,6 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
             yield from _codes(inner)
 
 
-#: What errors of torch and Python mean here: what their message holds, and words for a learner.
-_MEANT = (
-    (
-        r"(batch2|must match the size of tensor b).*\.T\b",
-        "`.T` turns all axes round: `.mT` swaps the last two.",
-    ),
-    (
-        "shapes cannot be multiplied|first two dimensions of batch2|inconsistent tensor size",
-        "In a product `a @ b` the last axis of `a` and the last but one of `b` are summed over and must be "
-        "equally long: print both shapes; often one of the two is to be transposed.",
-    ),
-    (
-        "Boolean value of Tensor with more than one value",
-        "`if`, `and`, `not`, `max` and `min` of Python decide on a single value. For each number of a tensor "
-        "there are `torch.where`, `&`, `~`, `torch.maximum` and `clamp`.",
-    ),
-    (
-        "view size is not compatible",
-        "After a transpose the numbers lie in another order, and `view` cannot regroup them: `reshape` can.",
-    ),
-    (
-        "must match the size of tensor b",
-        "Shapes are compared from the right; two axes must be equally long, or one of length 1. `[:, None]` "
-        "adds one to (B,), and `keepdim=True` keeps the one that a mean or sum removes.",
-    ),
-    (
-        r"shape '.*' is invalid for input of size",
-        "A new shape must hold as many numbers as the old one: multiply its axes to see how many it holds.",
-    ),
-    ("Dimension out of range|has no dimensions", "The tensor has fewer axes than that: print its shape."),
-    ("with a bool tensor is not supported", "`~` turns a boolean mask round."),
-    (
-        r"operand .*'(ReLU|GELU|SiLU|Sigmoid|Tanh|Softmax)'|Softmax.* multiple values",
-        "A layer is made first and called then, `nn.ReLU()(h)`; `torch.relu(h)` does it at once.",
-    ),
-    (
-        "same dtype|can't be cast to|expected scalar type",
-        "Two kinds of numbers meet, such as int64 and float32: convert one, for example with `.float()`.",
-    ),
-    (
-        r"TypeError.*(\bint.*\bfloat\b|\bfloat\b.*\bint|__index__)",
-        "`/` gives a float, even where nothing is left over: `//` gives an int.",
-    ),
-    ("requires grad. Use|leaf Variable that requires grad", "Gradients are recorded here: `detach` first."),
-    ("on the same device", "One tensor is on another device: make new ones with `device=x.device`."),
-    (
-        "(index|Target) -100 is out of bounds",
-        "-100 is no id: it marks the positions that are left out, so choose those where `labels != -100`.",
-    ),
-    (r"index -\d+ is out of bounds", "A negative index counts from the end: the axis is shorter than that."),
-    ("list index out of range", "This index is beyond the end of its list, which may be empty."),
-    (
-        "Expected target size|to match target batch_size",
-        "`cross_entropy` wants the classes on axis 1: flatten both first.",
-    ),
-    ("out of bounds|index out of range", "An index is as large as the axis or larger: indices count from 0."),
-)
-
-
 class _Printed(io.StringIO):
     """Keeps the beginning of what is printed, however much it is."""
 
@@ -319,9 +261,10 @@ def refuse(function: Any, parameters: Sequence[str]) -> Failure | None:
         return Failure("parameter-order", f"The parameters come in this order: {due}; yours are {yours}.")
     if _by_name(signature, parameters) is None:
         return Failure("wrong-parameters", f"The function is called with {due}; yours takes {yours}.")
-    source, _ = _source(code_of(function))
+    source, tree = _source(code_of(function))
+    source = ast.unparse(tree) or source  # without comments
     empty = re.search(r"Parameter\(\s*torch\.(empty|Tensor)\((?!\[)", source)
-    if empty and not re.search(r"init\.|(normal|uniform|copy)_\(|\.data\b", source):
+    if empty and not re.search(r"init\.|(?<!requires_grad)(?<!_)_\(|\.data\b", source):
         words = f"A parameter made of `torch.{empty[1]}` is not drawn: it holds what was in memory before."
         return Failure("not-drawn", words)
     return None
@@ -353,8 +296,7 @@ def _failure_of(error: BaseException, function: Any, seconds: float) -> Failure:
     if isinstance(error, KeyboardInterrupt):
         return Failure("interrupted", f"The check was interrupted{where}.")
     words = f"The function stopped with an error: {last_line[:500]}{where}."
-    meant = next((meant for pattern, meant in _MEANT if re.search(pattern, last_line + where)), "")
-    return Failure("error", f"{words} {meant}".rstrip())
+    return Failure("error", f"{words} {meaning(last_line + where)}".rstrip())
 
 
 def _learners_line(error: BaseException, function: Any) -> str:
@@ -454,11 +396,15 @@ def _why_nothing(function: Any) -> str:
     own = next((node for node in tree.body if isinstance(node, ast.FunctionDef)), tree)
     inner = [node for node in ast.walk(own) if isinstance(node, ast.FunctionDef) and node is not own]
     others = {id(node) for function in inner for node in ast.walk(function)}
-    returns = [node for node in ast.walk(own) if isinstance(node, ast.Return) and node.value]
-    if {id(node) for node in returns} <= others:
+    returns = [node for node in ast.walk(own) if isinstance(node, ast.Return) and id(node) not in others]
+    bare = [node for node in returns if node.value is None or ast.unparse(node.value) == "None"]
+    is_lambda = getattr(code_of(function), "co_name", "") == "<lambda>"
+    if len(bare) == len(returns) and not is_lambda:
         return "The function computes something and returns None: its last line should `return` it."
-    if own.body[-1] in returns:
+    if is_lambda or own.body[-1] in returns and not bare:
         return "What the last line returns is None: `print`, and methods such as `append`, give nothing back."
+    if bare:
+        return "For this input a `return` is reached that gives nothing back: say what is due in this case."
     return (
         "For this input no `return` is reached: it stands inside a loop or an `if`. Move it out, or add one "
         "for this case."
@@ -480,7 +426,8 @@ def _seen_in_source(function: Any) -> tuple[Failure | None, str]:
         words = f"`a ** {sign}1/2` is `(a ** {sign}1) / 2`: write `a ** {sign}0.5`."
         slip = Failure("power-before-division", words)
     elif sizes:
-        words = f"The function takes `{'`, `'.join(sizes)}` from outside: take sizes from its arguments."
+        names = "`, `".join(sizes)
+        words = f"The function takes `{names}` from outside: if that is a size, take it from the arguments."
         slip = Failure("from-outside", words)
     if "nn.Linear(" in source:
         chance = "`nn.Linear` draws a weight and a bias of its own: keep those that are given."

@@ -36,6 +36,7 @@ _COMMON = (  # what people forget or mix up, the commonest first; the rest follo
 )
 _NOT_ASKED = {  # nothing to forget in this model, said in the file, or right by accident with its two heads
     "embedding-forgotten",
+    "head-forgotten",
     "positions-forgotten",
     "block-norms-forgotten",
     "final-norm-forgotten",
@@ -75,7 +76,7 @@ def _sentence(clause: str) -> str:
 
 
 def _recognise(trials: Sequence[Trial]) -> Mistake | None:
-    """Several slips at once: a smallest set that gives every number.
+    """Several slips at once: the smallest sets that give every number.
 
     At some sizes a smaller set, or none, happens to give the number too, so what explains it at any size is
     counted again at all of them.
@@ -93,11 +94,12 @@ def _recognise(trials: Sequence[Trial]) -> Mistake | None:
     ]
     if not common:
         return None
-    order = list(WORDS)
-    slips = min(common, key=lambda some: (len(some), sorted(order.index(slug) for slug in some)))
-    chosen = sorted(slips, key=order.index)
-    words = _sentence("; ".join(WORDS[slug] for slug in chosen))
-    return Mistake("+".join(chosen), f"{len(chosen)} things at once. {words}", _SLIP)
+    order, fewest = list(WORDS), min(map(len, common))
+    smallest = [sorted(some, key=order.index) for some in common if len(some) == fewest]
+    smallest.sort(key=lambda some: [*map(order.index, some)])
+    words = [_sentence("; ".join(WORDS[slug] for slug in some)) for some in smallest]
+    said = " Or these, which come to the same: ".join(words)
+    return Mistake("+".join(smallest[0]), f"{fewest} things at once. {said}", _SLIP)
 
 
 def _by_how_much(trial: Trial) -> list[Part]:
@@ -138,6 +140,7 @@ def _graphs(seed: int) -> Iterator[Call]:
     yield Call(([(), (), (1,), (0, 2), (0,)],))
     yield Call(([(), (0,), (1,), (), (3, 2), (2, 3), (0,)],))
     yield Call(([(), (), ()],))
+    yield Call(([(), (0,), (1,), (), ()],))  # two end after the longest chain
     yield Call(([()] + [(i,) for i in range(6)],))
     n = 12
     drawn = [tuple(rng.sample(range(i), rng.randint(0, min(i, 3)))) for i in range(n)]

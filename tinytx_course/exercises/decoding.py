@@ -108,6 +108,7 @@ _TELLING = (
     (2520, 1.5, 2, 4, 0.7),
     (28, 1.0, 2, 4, 2.0),  # all continuations, but only until there are enough beams
     (2132, 1.5, 3, 4, 1.0),  # probabilities in place of their logarithms
+    (1, 1.5, 2, 4, 1.0),  # the penalty is added
     (51, 0.5, 2, 4, 1.0),  # one beam too many gives what no other slip does
     (3338, 1.0, 1, 5, 0.0),
     (8253, 0.5, 2, 5, 2.0),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -135,14 +136,20 @@ def _read(exercise: Exercise, value: Any) -> Reading | Failure:
         return Failure("wrong-type", f"The result could not be read: {type(problem).__name__}.")
 
 
-@lru_cache(maxsize=4096)
 def read_known(exercise: Exercise, function: Callable[..., Any], call: Call) -> Reading | None:
     """Result of one of our own functions, right or wrong, computed once; None where it fails."""
+    reading = _known(exercise, function, call)
+    return reading if isinstance(reading, Reading) else None
+
+
+@lru_cache(maxsize=4096)
+def _known(exercise: Exercise, function: Callable[..., Any], call: Call) -> Reading | str:
+    """The result, or what an error says."""
     try:
         reading = _read(exercise, function(*copied(call.arguments)))
-    except Exception:
-        return None
-    return None if isinstance(reading, Failure) else reading
+    except Exception as error:
+        return str(error)
+    return reading.message if isinstance(reading, Failure) else reading
 
 
 def _unsteady(exercise: Exercise, chance: str) -> Failure:
@@ -231,15 +238,23 @@ def _recognise(exercise: Exercise, trials: Sequence[Trial]) -> Mistake | None:
     return found
 
 
+def _of_one_size(error: str, message: str) -> bool:
+    """Whether two errors of torch about sizes that do not fit name the same sizes; others may differ."""
+    sizes = [re.findall(r"tensor [ab] \((\d+)\)", text) for text in (error, message)]
+    return not all(sizes) or sizes[0] == sizes[1]
+
+
 def _explains(
     exercise: Exercise, wrong: Callable[..., Any], tolerance: float, trials: Sequence[Trial]
 ) -> bool:
     """Whether a wrong implementation gives what the learner's function gave, on every input and somewhere."""
 
     def same(trial: Trial) -> bool:
-        reading = read_known(exercise, wrong, trial.call)
-        if reading is None or trial.got is None:
-            return reading is None and trial.failure is not None and trial.failure.mistake == "error"
+        reading, failure = _known(exercise, wrong, trial.call), trial.failure
+        if isinstance(reading, str) or trial.got is None:
+            if not isinstance(reading, str) or failure is None or failure.mistake != "error":
+                return False
+            return _of_one_size(reading, failure.message)
         coarse = max(reading.tolerance, tolerance)
         return dataclasses.replace(reading, tolerance=coarse).agrees_with(trial.got)
 

@@ -28,7 +28,7 @@ _SIGMAS = 5.6  # of a binomial share: correct code is rejected less than once in
 _NEAR = 0.045  # between shares and a pattern they are taken for
 _APART = 4  # times the variance of single draws: more, and tokens were drawn together
 _WINDOW, _BEFORE = 12, 2  # positions of a row that are shown, of these before the first one marked
-_MANY, _FEW = (4, [0, 1, 2, 3, 5, 58], 60), (2, [0, 1], 5)  # mask id, special ids, how many ids
+_MANY, _FEW = (4, [0, 1, 2, 3, 5, 58], 60), (3, [0, 1], 5)  # mask id, special ids, how many ids
 # Shape of a batch, ids, p, salt of the generator: growing batches, then one of them with other generators.
 _CASES = (
     ((1, 8), _MANY, 0.5, 100),
@@ -188,8 +188,20 @@ def _shares(draw: Draw) -> Finding | None:
             if _distance(fates, pattern) < _NEAR and (pattern[1] > 0) == (fates[1] > 0)
         ]
         return min(near)[1] if near else "wrong-shares", described, None
-    random_ids = draw.inputs[draw.changed & ~draw.masked]
-    return ("same-random-id", "", None) if len(random_ids.unique()) < 12 else None
+    others = draw.changed & ~draw.masked
+    if len(draw.inputs[others].unique()) < 12:
+        return "same-random-id", "", None
+    rows, columns = others.nonzero().T
+    for whose, keys in (("row", rows), ("column", columns), ("id", draw.token_ids[others])):
+        pairs = torch.stack((keys, draw.inputs[others]), dim=1)
+        if len(pairs.unique(dim=0)) == len(keys.unique()):
+            return "same-random-id", f"Yours has one for each {whose}.", None
+    ordinary = [i for i in range(draw.vocab_size) if i not in (*draw.special_ids, draw.mask_id)]
+    upper = float((draw.inputs[others] >= ordinary[len(ordinary) // 2]).float().mean())
+    if _off(upper, 0.5, int(others.sum())):
+        words = f"Of the random ids {upper:.0%} are in the upper half of those allowed."
+        return "id-never-drawn", words, None
+    return None
 
 
 def _spread(hit: Tensor, among: Tensor, axis: int) -> float:
@@ -205,9 +217,14 @@ def _few_ids(draw: Draw) -> Finding | None:
     if not _off(masked := draw.fates[0], 0.8, int(draw.drawn.sum())):
         random_ids = draw.inputs[draw.changed & ~draw.masked].tolist()
         missing = set(range(draw.vocab_size)) - {*random_ids, *draw.special_ids, draw.mask_id}
-        if not missing:
+        if missing:
+            return "id-never-drawn", f"Of {draw.vocab_size} ids {min(missing)} is missing.", None
+        allowed = draw.vocab_size - len(draw.special_ids) - 1
+        least = 0.1 * (allowed - 1) / allowed  # a random id may be the token itself
+        if draw.fates[1] > least or not _off(draw.fates[1], least, int(draw.drawn.sum())):
             return None
-        return "id-never-drawn", f"Of {draw.vocab_size} ids {min(missing)} is missing.", None
+        words = f"With {allowed} ids allowed, {draw.fates[1]:.1%} of the drawn tokens became another one."
+        return "not-replaced", words, None
     words = f"With {draw.vocab_size} ids, {masked:.1%} of the drawn tokens became `mask_id`."
     return "mask-id-drawn" if abs(masked - 0.8 - 0.1 / 3) < 0.015 else "wrong-shares", words, None
 

@@ -35,13 +35,22 @@ class _Toy(nn.Module):
         self.head = nn.Linear(2, 3, device="cpu")
 
 
+class _Deep(_Toy):
+    """One whose head has three parameters, of which a name holds the word body."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        first, last = nn.Linear(2, 3, device="cpu"), nn.Linear(3, 3, bias=False, device="cpu")
+        self.head = nn.ModuleDict({"embody": first, "last": last})  # type: ignore[assignment]
+
+
 def _whole() -> nn.Module:
     config = TransformerConfig(vocab_size=7, d_model=4, n_heads=2, n_layers=1, d_ff=6)
     return seeded(lambda: Classifier(config, n_classes=3), 0)
 
 
 def _freeze_calls(seed: int) -> Iterator[Call]:
-    for make in (lambda: seeded(_Toy, 0), _whole):
+    for make in (lambda: seeded(_Toy, 0), lambda: seeded(_Deep, 0), _whole):
         for before in ("all", "none", "all but the token embedding"):
             model = make()
             model.requires_grad_(before != "none")

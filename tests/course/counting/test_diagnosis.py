@@ -81,6 +81,7 @@ BY_HAND = {
     "embedding-tied": (LAB, "lm", 1_008_100 - 20_000),
     "other-head": (LAB, "lm", 988_402),
     "head-bias-forgotten": (LAB, "lm", 1_008_000),
+    "head-forgotten": (LAB, "lm", 1_008_100 - 20_100),
 }
 
 

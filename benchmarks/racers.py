@@ -1,4 +1,4 @@
-"""Who takes part in the race: our model, and torch's encoder as nanoGPT is trained on laptops."""
+"""Who takes part in the race: our model, and racers of others by file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 
-from benchmarks.peers import TorchEncoder
 from benchmarks.race import Racer
 from benchmarks.trained import CPU, N_TICKS, Trained
 from benchmarks.tricks import tricky
@@ -37,28 +36,9 @@ def ours(tokens_per_batch: int, note: str = "") -> Trained:
     return Trained(f"tinytx, muon{note}", config, TrainingSettings(**WARMUP, **{**MUON, **how}))
 
 
-def published() -> Trained:
-    """The recipe that nanoGPT's README gives for a laptop, with torch's encoder, for the time of the race.
-
-    github.com/karpathy/nanoGPT, README, "I only have a macbook": its command, and the rates of the script.
-    """
-    embeddings: dict[str, Any] = {"positions": "learned", "tie_embeddings": True, "scale_embeddings": False}
-    config = TransformerConfig(max_len=64, activation="gelu-tanh", **embeddings, **SIZES)
-    settings = TrainingSettings(
-        lr=1e-3,
-        final_lr_fraction=0.1,
-        betas=(0.9, 0.99),
-        tokens_per_batch=12 * 64,
-        precision="fp32",
-        **(WARMUP | {"warmup_steps": N_TICKS // 20}),
-    )
-    return Trained("torch.nn.TransformerEncoder", config, settings, TorchEncoder)
-
-
 RACERS: dict[str, Callable[[], Trained]] = {
     "tinytx": partial(ours, 2048),
     "tinytx-4096": partial(ours, 4096, ", batches of 4,096"),  # the record before
-    "torch-encoder": published,
 }
 
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tinytx.config import TransformerConfig
@@ -49,12 +48,9 @@ class StreamObjective:
         return len(indices) * self.seq_len
 
     def loss(self, model: Any, indices: list[int]) -> Tensor:
-        """Mean nats a token, of our model, or of one that gives logits (B, T, V)."""
+        """Mean nats a token."""
         inputs, targets = self.batch(indices)
-        inputs = sent(inputs, next(model.parameters()).device)
-        if isinstance(model, LanguageModel):
-            return model.loss(inputs, targets)
-        return F.cross_entropy(model(inputs).flatten(0, 1).float(), sent(targets.flatten(), inputs.device))
+        return model.loss(sent(inputs, next(model.parameters()).device), targets)
 
 
 @dataclass

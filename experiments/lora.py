@@ -25,7 +25,7 @@ from experiments.harness import (
 from tinytx.classifier import Classifier
 from tinytx.transformer import LanguageModel
 from tinytx_course.engine.shipped import Shipped, shipped_model
-from tinytx_course.labs.lesson_16 import ALPHA, RANK, Way, adapted, fine_tune, optimizer_bytes, random_body
+from tinytx_course.labs.lesson_16 import ALPHA, RANK, Way, adapted, fine_tune, random_body
 from tinytx_run.corpora import Corpus, Split, label_subset, load_corpus
 from tinytx_run.evaluate import count_correct, evaluate_language_model
 from tinytx_run.finetune import class_objective
@@ -113,7 +113,7 @@ class _Trial:
         """Accuracy of each rate, a row, with each tuning seed, on held-out reviews of the valid split."""
         valid = label_subset(self.corpus.valid, self.plan.n_valid, seed=0)
         accuracies = [
-            [self._accuracy(self._tuned(n_labels, body, way, lr, seed)[0], valid) for seed in TUNING_SEEDS]
+            [self._accuracy(self._tuned(n_labels, body, way, lr, seed), valid) for seed in TUNING_SEEDS]
             for lr in self.plan.rates
         ]
         start = {"n_labels": n_labels, "start": f"{body} {way}"}
@@ -121,25 +121,24 @@ class _Trial:
 
     def measured(self, n_labels: int, body: str, way: Way, lr: float, seed: int) -> Record:
         """Accuracy on the test split, what was trained, and what the body forgot of its language."""
-        model, n_bytes = self._tuned(n_labels, body, way, lr, seed)
+        model = self._tuned(n_labels, body, way, lr, seed)
         record: Record = {
             **{"measure": "accuracy", "n_labels": n_labels, "start": f"{body} {way}", "seed": seed, "lr": lr},
             "accuracy": self._accuracy(model, self.test),
             "n_trained": sum(p.numel() for p in model.parameters() if p.requires_grad),
-            "optimizer_bytes": n_bytes,
         }
         if body == "pretrained":
             record["forgotten"] = self._forgotten(model)
         return record
 
-    def _tuned(self, n_labels: int, body: str, way: Way, lr: float, seed: int) -> tuple[Classifier, int]:
+    def _tuned(self, n_labels: int, body: str, way: Way, lr: float, seed: int) -> Classifier:
         pretrained = self.shipped.model.body
         start = random_body(pretrained.config, seed) if body == "random" else pretrained
         model = adapted(start, way, seed=seed)
         learned = label_subset(self.corpus.train, n_labels, seed)
         n_epochs = self.plan.passes[n_labels]
-        done = fine_tune(model, self.shipped.tokenizer, learned, lr=lr, n_epochs=n_epochs, seed=seed)
-        return model, optimizer_bytes(model, done)
+        fine_tune(model, self.shipped.tokenizer, learned, lr=lr, n_epochs=n_epochs, seed=seed)
+        return model
 
     def _accuracy(self, model: Classifier, split: Split) -> float:
         scored, _ = class_objective(self.shipped.tokenizer, split, model.config)
@@ -176,10 +175,10 @@ def table(records: Records) -> pd.DataFrame:
     -------
     DataFrame
         Columns of `mean_table` with the baselines full, frozen and LoRA on a random body, then ``rate`` (the
-        chosen one), ``trained`` parameters, ``optimizer_bytes`` and ``forgotten`` (mean, nats a token).
+        chosen one), ``trained`` parameters and ``forgotten`` (mean, nats a token).
     """
     cells = {key: one for key, one in records.items() if one["measure"] == "accuracy"}
-    facts = ["lr", "n_trained", "optimizer_bytes", "forgotten"]
+    facts = ["lr", "n_trained", "forgotten"]
     data = frame(cells, ("n_labels", "start", "seed", "accuracy", *facts), budget_at=0)
     by, baselines = ("budget", "n_labels"), ("pretrained full", "pretrained frozen", "random lora")
     found = mean_table(data, "accuracy", by=by, variant="start", baselines=baselines, others=facts)

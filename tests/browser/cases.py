@@ -170,7 +170,8 @@ CASES: dict[str, Case] = {
         sweep=(".tx-tables", True, 5),
     ),
     "tokenizer": Case(
-        code="course.widgets.tokenizer(['elle belle', 'elle'], ['elle belle', 'sel'], n_merges=2)",
+        code="(lambda e: e.set_state({'n_merges': 2}) or e)"
+        "(course.widgets.tokenizer(['elle belle', 'elle'], ['elle belle', 'sel']))",
         keys=(".tx-merging input", "ArrowRight", "ArrowLeft", "n_merges"),
         mouse=(".tx-plot", [(0.5, 0.5), (0.7, 0.5)], "n_merges"),
         sweep=(".tx-plot", True, 3),

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import html
-from collections import Counter
 from pathlib import Path
 
 import nbformat
@@ -23,7 +22,7 @@ _WIDTH = 800  # of 1200 pixels, for sharp letters
 
 def with_stills(notebook: NotebookNode, name: str) -> NotebookNode:
     """Give each explorer that a lesson shows its still picture, where there is one, in place."""
-    seen: Counter[str] = Counter()
+    name_of = bare.names_on(name)
     for cell in notebook.cells:
         if cell.cell_type != "code":
             continue
@@ -31,8 +30,7 @@ def with_stills(notebook: NotebookNode, name: str) -> NotebookNode:
         for output in list(cell.outputs):
             if found := bare.EXPLORER.search(output.get("data", {}).get("text/html", "")):
                 kind, title, words = found.groups()
-                seen[kind] += 1
-                if picture := bare.still_bytes(bare.name_of(name, kind, seen[kind])):
+                if picture := bare.still_bytes(name_of(kind)):
                     alt = html.unescape(f"{title}: {bare.without_elsewhere(words)}")
                     texts = {STILL: True, "image/png": {"alt": alt, "width": _WIDTH}}
                     data = {"image/png": base64.b64encode(picture).decode()}

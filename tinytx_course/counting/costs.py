@@ -130,26 +130,6 @@ class CostTable:
         """Operations of one step, forward and backward; the optimizer's few per parameter are left out."""
         return 3 * self.flops.total  # backward: the gradient of the input, and that of the weight
 
-    @property
-    def bytes_parameters(self) -> int:
-        """Bytes of the parameters; their gradients take as many again."""
-        return 4 * self.parameters.total  # float32
-
-    @property
-    def bytes_optimizer(self) -> int:
-        """Bytes of Adam's two moments."""
-        return 2 * self.bytes_parameters
-
-    @property
-    def bytes_activations(self) -> int:
-        """Bytes saved in the forward pass for the backward pass."""
-        return self.activations.total
-
-    @property
-    def bytes_kv_cache(self) -> int:
-        """Bytes of keys and values stored in generation."""
-        return self.kv_cache.total
-
 
 def cost_table(
     config: TransformerConfig,
@@ -208,7 +188,7 @@ def cost_table(
     True
     >>> table.flops.kinds
     {'attention': 1120, 'feed_forward': 400}
-    >>> table.bytes_kv_cache, cost_table(config, batch_size=1, seq_len=10).bytes_kv_cache
+    >>> table.kv_cache.total, cost_table(config, batch_size=1, seq_len=10).kv_cache.total
     (0, 160)
     """
     for name, given, choices in (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import difflib
 import json
 import random
 import re
@@ -41,6 +40,7 @@ from tinytx_course.exercises.verdict import Verdict
 from tinytx_course.lessons import FURTHER, LESSONS, project_root
 from tinytx_course.progress.answers import store_answer
 from tinytx_course.progress.record import record
+from tinytx_course.results import nearest
 
 _MODULES = (
     subwords, masks, attending, blocks, positions, counting, losses, sampling, training, masking, decoding,
@@ -145,9 +145,8 @@ def _rung_below(exercise: Exercise) -> str:
 def find_exercise(name: str) -> Exercise:
     """Return an exercise by its name; ValueError names those that come near."""
     if name not in EXERCISES:
-        near = difflib.get_close_matches(str(name), EXERCISES, n=3)
-        known = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(EXERCISES)}"
-        raise ValueError(f"name must be that of an exercise, got {name!r}; {known}")
+        hint = nearest(name, EXERCISES) or f"; there are {', '.join(EXERCISES)}"
+        raise ValueError(f"name must be that of an exercise, got {name!r}{hint}")
     return EXERCISES[name]
 
 

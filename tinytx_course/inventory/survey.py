@@ -8,8 +8,6 @@ time, item, answer``). What cannot be used is named in one line each, and the re
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from bisect import bisect_left
 from collections import Counter, defaultdict
@@ -22,6 +20,7 @@ import numpy as np
 
 from tinytx_course.grading.submission import printable, spelled_alike
 from tinytx_course.inventory.items import FORMS, LETTERS, Stored, read_items
+from tinytx_course.sheets import read_sheet
 from tinytx_run.intervals import PairedInterval, paired_interval
 
 TIMES = ("pre", "post")
@@ -92,22 +91,15 @@ def in_a_sentence(gain: Gain | None) -> str:
     return f"{shares}; normalised gain {gain.gain:.2f}, 95 % interval {gain.low:.2f} to {gain.high:.2f}"
 
 
-def analyse(path: Path, items: Sequence[Stored] | None = None) -> Survey:
-    """Read a file of answers and analyse it.
-
-    Parameters
-    ----------
-    path : Path
-        Separated by commas, semicolons or tabs, in UTF-8.
-    items : sequence, optional
-        By default those of ``results/inventory.json``.
+def analyse(path: Path) -> Survey:
+    """Read a file of answers, see `read_sheet`, and analyse it.
 
     Raises
     ------
     ValueError
         If columns are missing, or no sitting can be used.
     """
-    items = read_items() if items is None else items
+    items = read_items()
     problems: list[str] = []
     sittings = read_sittings(path, items, problems)
     if not sittings:
@@ -127,17 +119,7 @@ def analyse(path: Path, items: Sequence[Stored] | None = None) -> Survey:
 
 def read_sittings(path: Path, items: Sequence[Stored], problems: list[str]) -> list[Sitting]:
     """The sittings of a file that can be used; one line in `problems` for each thing that cannot."""
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} must be a table in UTF-8, got other bytes") from error
-    head, _, rest = text.partition("\n")
-    if head.lower().replace(" ", "").lstrip('"').startswith("sep="):  # Excel names the separator so
-        text, head = rest, rest.partition("\n")[0]
-    try:
-        rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=head.count)))
-    except csv.Error as error:  # such as a field of more than 131,072 letters
-        raise ValueError(f"{path} must be a table, got one that cannot be read: {error}") from error
+    rows = [texts for _, texts in read_sheet(path)]
     names = [name.strip().lower() for name in rows[0]] if rows else []
     if missing := [name for name in _SITTING if name not in names]:
         raise ValueError(f"{path} must have the columns learner, form and time, got no {', '.join(missing)}")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 import html
-import io
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,6 +17,7 @@ from tinytx_course.building.editions import at_headings, is_further
 from tinytx_course.building.elsewhere import is_first_cell
 from tinytx_course.building.minutes import last_times, minutes_of, rounded
 from tinytx_course.lessons import Lesson, Times, pick_lessons, written_lessons
+from tinytx_course.sheets import read_sheet
 from tinytx_course.site.cells import markdown_to_html
 from tinytx_course.site.finding import headings
 
@@ -173,12 +172,17 @@ def with_measured(outlines: Mapping[int, Outline], file: Path, root: Path) -> di
         If a row of the file names no section or no number of minutes.
     """
     outlines = dict(outlines)
-    for number, row in _rows(file):
+    (_, names), *rows = read_sheet(file) or [(0, [])]
+    if names != COLUMNS:
+        raise ValueError(f"{file} must begin with the line {','.join(COLUMNS)}, got {names}")
+    for number, cells in rows:
+        if not cells:
+            continue
+        which, section, minutes, *_ = map(str.strip, [*cells, "", ""])
         try:
-            (lesson,) = pick_lessons([(row["lesson"] or "").strip() or "?"], root)
+            (lesson,) = pick_lessons([which or "?"], root)
             outline = outlines[lesson.number]
-            part = outline.find((row["section"] or "").strip())
-            minutes = (row["minutes"] or "").strip()
+            part = outline.find(section)
             if not _MINUTES.fullmatch(minutes) or float(minutes) > LONGEST:
                 raise ValueError(f"minutes must be a number from 0 to {LONGEST}, got {minutes!r}")
         except ValueError as problem:
@@ -187,17 +191,3 @@ def with_measured(outlines: Mapping[int, Outline], file: Path, root: Path) -> di
         parts = tuple(new if one is part else one for one in outline.parts)
         outlines[lesson.number] = replace(outline, parts=parts)
     return outlines
-
-
-def _rows(file: Path) -> list[tuple[int, dict[str, str]]]:
-    """Rows with the numbers of their lines; some spreadsheets write semicolons."""
-    try:
-        text = file.read_text(encoding="utf-8-sig")
-        sign = max(",;\t", key=text.partition("\n")[0].count)
-        reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=sign)
-        names, rows = reader.fieldnames, [(reader.line_num, row) for row in reader]
-    except (csv.Error, UnicodeDecodeError) as error:  # such as a quote that is never closed
-        raise ValueError(f"{file} must be a table in UTF-8, got one that cannot be read: {error}") from error
-    if names != COLUMNS:
-        raise ValueError(f"{file} must begin with the line {','.join(COLUMNS)}, got {names}")
-    return rows

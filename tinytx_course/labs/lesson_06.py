@@ -20,12 +20,7 @@ Settings = Mapping[str, int]
 
 # The settings of a ``config.json`` on which a count depends, by family, in the order of `_OURS`.
 _THEIRS: Mapping[str, tuple[str, ...]] = {
-    "transformer": _OURS[:5],
     "distilbert": ("vocab_size", "dim", "n_heads", "n_layers", "hidden_dim", "max_position_embeddings"),
-    "t5": (
-        *("vocab_size", "d_model", "num_heads", "num_layers", "d_ff"),
-        *("d_kv", "relative_attention_num_buckets"),
-    ),
     **{
         name: tuple(one.fields[ours] for ours in _OURS if ours in one.fields)
         for name, one in FAMILIES.items()
@@ -33,7 +28,6 @@ _THEIRS: Mapping[str, tuple[str, ...]] = {
 }
 _ENCODER = {"norm": "last", "positions": "learned", "embed_norm": True}
 _FIXED: Mapping[str, dict[str, Any]] = {  # what all models of a family have in common
-    "transformer": {"norm": "last", "tie_embeddings": True},
     "gpt2": {"positions": "learned"},
     "mbart": {"positions": "learned", "embed_norm": True, "tie_embeddings": True, "head_bias": False},
 }
@@ -43,14 +37,14 @@ _FIXED: Mapping[str, dict[str, Any]] = {  # what all models of a family have in 
 class PublishedModel:
     """A published model."""
 
-    family: str  # the ``model_type`` of its ``config.json``; "transformer" for the original one, without any
+    family: str  # the ``model_type`` of its ``config.json``
     settings: Settings  # those of its ``config.json`` that the count depends on
     source: str  # where the settings were published
     stated: float | None = None  # parameters as its paper gives them, in millions
 
     @property
     def config(self) -> TransformerConfig:
-        """As one of our models, except for T5, which is none."""
+        """As one of our models."""
         theirs = (self.settings[name] for name in _THEIRS[self.family])
         sizes: dict[str, Any] = dict(zip(_OURS, theirs, strict=False))
         if self.family == "mbart":
@@ -65,35 +59,12 @@ class PublishedModel:
         >>> PUBLISHED["DistilBERT base"].table().parts
         {'embeddings': 23835648, 'blocks': 42527232}
         """
-        if self.family == "t5":
-            return _t5(self.settings)
-        pair = self.family in ("transformer", "mbart")
-        table = parameter_table(self.config, "translation" if pair else None)
+        table = parameter_table(self.config, "translation" if self.family == "mbart" else None)
         if not self.config.n_segments:  # no BERT
             return table
         width = {"D": self.config.d_model}
         pooler = make_table([Term("head", "head", "pooler", linear("D", "D"))], width, {})
         return ParameterTable((*table.rows, *pooler.rows))
-
-
-def _t5(settings: Settings) -> ParameterTable:
-    """T5 has distances for positions, no biases, and heads whose widths together may differ from D."""
-    inner = settings["num_heads"] * settings["d_kv"]
-    sizes = {"V": settings["vocab_size"], "D": settings["d_model"], "F": settings["d_ff"], "I": inner}
-    sizes |= {"H": settings["num_heads"], "buckets": settings["relative_attention_num_buckets"]}
-    terms = [
-        Term("embeddings", "embeddings", "token_embed", "V·D"),
-        Term("embeddings", "embeddings", "distances, two", "2·buckets·H"),
-    ]
-    for part, crosses in (("encoder", [""]), ("decoder", ["", "cross: "])):
-        for cross in crosses:
-            terms.append(Term(part, "norms", "cross_norm" if cross else "attn_norm", "D"))
-            terms.append(Term(part, "attention", f"{cross}q_proj, k_proj, v_proj", "3·D·I"))
-            terms.append(Term(part, "attention", f"{cross}out_proj", "I·D"))
-        terms.append(Term(part, "norms", "ff_norm", "D"))
-        terms.append(Term(part, "feed_forward", "up_proj, down_proj", "2·D·F"))
-    terms.append(Term("final_norm", "norms", "final_norm, two", "2·D"))
-    return make_table(terms, sizes, dict.fromkeys(("encoder", "decoder"), settings["num_layers"]))
 
 
 def _model(family: str, sizes: tuple[int, ...], source: str, stated: float | None = None) -> PublishedModel:
@@ -105,13 +76,10 @@ def _model(family: str, sizes: tuple[int, ...], source: str, stated: float | Non
     return PublishedModel(family, settings, source, stated)
 
 
-_VASWANI = "arXiv 1706.03762, table 3; vocabulary from section 5.1"
 _DEVLIN = "arXiv 1810.04805, section 3"
 _RADFORD = "Radford et al. 2019, table 2"
 
 PUBLISHED: Mapping[str, PublishedModel] = {
-    "Transformer base": _model("transformer", (37_000, 512, 8, 6, 2_048), _VASWANI, 65),
-    "Transformer big": _model("transformer", (37_000, 1_024, 16, 6, 4_096), _VASWANI, 213),
     "BERT base": _model("bert", (30_522, 768, 12, 12, 3_072, 512, 2), _DEVLIN, 110),
     "BERT large": _model("bert", (30_522, 1_024, 16, 24, 4_096, 512, 2), _DEVLIN, 340),
     # RoBERTa counts positions from 2 on, and has one type of segment instead of two.
@@ -131,5 +99,4 @@ PUBLISHED: Mapping[str, PublishedModel] = {
     "GPT-2 XL": _model("gpt2", (50_257, 1_600, 25, 48, 6_400, 1_024), _RADFORD, 1_542),
     "BARThez": _model("mbart", (50_002, 768, 12, 6, 3_072, 1_024), "arXiv 2010.12321", 165),
     "mBART": _model("mbart", (250_027, 1_024, 16, 12, 4_096, 1_024), "arXiv 2001.08210, section 2.2", 680),
-    "T5 small": _model("t5", (32_128, 512, 8, 6, 2_048, 64, 32), "arXiv 1910.10683, section 3.7", 60),
 }

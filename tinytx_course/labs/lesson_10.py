@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,7 @@ from tinytx.settings import TrainingSettings, choose_precision
 from tinytx.tokenizer import Tokenizer
 from tinytx.transformer import LanguageModel
 from tinytx_run.evaluate import Sides
-from tinytx_run.intervals import PairedInterval, paired_interval
+from tinytx_run.intervals import paired_interval
 from tinyworld.checker import DETERMINERS, FrenchForms
 from tinyworld.world import Estimate, World, mean_per_word
 
@@ -52,47 +52,23 @@ def causal_batches(tokenizer: Tokenizer, share: float = 1.0) -> MakeBatch:
 
 @dataclass(frozen=True)
 class ObjectiveRow:
-    """One measure of one training objective, one value a seed.
-
-    The interval is that of the mean over seeds, None for a single seed; `exact` is what the exact language
-    reaches given the same side, None where that is not stored.
-    """
+    """One measure of one training objective, one value a seed."""
 
     measure: str
     contestant: str
     values: tuple[float, ...]
-    interval: PairedInterval | None
-    exact: float | None
-
-    def __str__(self) -> str:
-        """The mean with its interval, cut at what is possible."""
-        if self.interval is None:
-            return f"{self.values[0]:.2f}"
-        low, high = max(self.interval.low, 0.0), self.interval.high
-        return f"{self.interval.mean:.2f} [{low:.2f}, {min(high, 1.0) if self.is_share else high:.2f}]"
-
-    @property
-    def is_share(self) -> bool:
-        """Whether the measure is a share, of which more is better; of nats and excess less is."""
-        return not self.measure.endswith(("nats", "excess"))
 
 
+_LEFT, _BOTH, _TUNED, _BAG = "fill, left: excess", "fill: excess", "finetune 100 labels", "bag of words"
+_FEW = "causal, few positions"
 # Name of the row: measure and field of the stored records.
 FIGURES = {
     "fill: nats": ("fill", "nats"),
-    "fill: excess": ("fill", "excess"),
-    "fill: accuracy": ("fill", "accuracy"),
+    _BOTH: ("fill", "excess"),
     "fill, left: nats": ("fill, left side", "nats"),
-    "fill, left: excess": ("fill, left side", "excess"),
-    "fill, left: accuracy": ("fill, left side", "accuracy"),
+    _LEFT: ("fill, left side", "excess"),
+    _TUNED: ("finetune 100", "accuracy"),
 }
-OPTIMUM = {"fill: excess": 0.0, "fill, left: excess": 0.0}
-
-
-def figures_of(measures: Iterable[str]) -> dict[str, tuple[str, str]]:
-    """`FIGURES` and the accuracies with labels, by name of the row."""
-    labelled = sorted({measure for measure in measures if measure.startswith(("probe", "finetune"))})
-    return FIGURES | {f"{measure} labels": (measure, "accuracy") for measure in labelled}
 
 
 def objective_rows(records: Mapping[str, Mapping[str, Any]], budget: str) -> list[ObjectiveRow]:
@@ -108,19 +84,14 @@ def objective_rows(records: Mapping[str, Mapping[str, Any]], budget: str) -> lis
     every = set().union(*cells.values())
     seeds = [of_seed for of_seed in cells.values() if set(of_seed) == every]
     rows = []
-    for name, (measure, field) in figures_of(measure for measure, _ in every).items():
+    for name, (measure, field) in FIGURES.items():
         for contestant in dict.fromkeys(contestant for _, contestant in every):
             if (measure, contestant) in every and seeds:
-                found = [of_seed[measure, contestant] for of_seed in seeds]
-                values = tuple(record[field] for record in found)
-                interval = paired_interval(values) if len(values) > 1 else None
-                exact = found[0].get("exact", {}).get(field, OPTIMUM.get(name))
-                rows.append(ObjectiveRow(name, contestant, values, interval, exact))
+                values = tuple(of_seed[measure, contestant][field] for of_seed in seeds)
+                rows.append(ObjectiveRow(name, contestant, values))
     return rows
 
 
-_LEFT, _BOTH, _TUNED, _BAG = "fill, left: excess", "fill: excess", "finetune 100 labels", "bag of words"
-_FEW = "causal, few positions"
 _UNITS = {_LEFT: " nats of excess", "fill: nats": " nats", _TUNED: ""}
 # A question, and the two rows whose difference answers it: yes if the first one is better.
 _QUESTIONS = {
@@ -158,7 +129,7 @@ def findings(rows: Sequence[ObjectiveRow]) -> list[str]:
     }
     lines = []
     for question, (first, second) in asked.items():
-        gains = np.subtract(first.values, second.values) * (1 if first.is_share else -1)
+        gains = np.subtract(first.values, second.values) * (1 if first.measure == _TUNED else -1)
         gain = paired_interval(gains, n_comparisons=len(asked))
         answer = ("yes" if gain.mean > 0 else "no, the reverse") if gain.excludes_zero else "open"
         means = f"{np.mean(first.values):.2f} against {np.mean(second.values):.2f}{_UNITS[first.measure]}"

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Literal
 
 import torch
-from torch import nn
 
 from tinytx.classifier import Classifier
 from tinytx.config import TransformerConfig
@@ -17,7 +16,6 @@ from tinytx.generate import Sampling, generate
 from tinytx.loop import train
 from tinytx.lora import add_lora
 from tinytx.masked_lm import MaskedLanguageModel
-from tinytx.optim import make_optimizer
 from tinytx.settings import TrainingSettings
 from tinytx.tokenizer import Tokenizer
 from tinytx.transformer import LanguageModel, Transformer
@@ -101,21 +99,9 @@ def adapted(body: Transformer, way: Way, *, seed: int) -> Classifier:
 
 def fine_tune(
     model: Classifier, tokenizer: Tokenizer, learned: Split, *, lr: float, n_epochs: int, seed: int
-) -> TrainingSettings:
-    """Train on labelled texts what requires a gradient, with the loop of lesson 09; returns its settings."""
+) -> None:
+    """Train on labelled texts what requires a gradient, with the loop of lesson 09."""
     learning, _ = class_objective(tokenizer, learned, model.config)
     settings = TrainingSettings(n_steps=1, lr=lr, tokens_per_batch=512, precision="fp32", seed=seed)
     settings = resize(settings, epoch_ends(learning, settings, n_epochs)[-1])
     train(model, learning, settings, progress=False)
-    return settings
-
-
-def optimizer_bytes(model: nn.Module, settings: TrainingSettings) -> int:
-    """Bytes that AdamW stores about what is trained, counted after a step of zero gradients."""
-    model = copy.deepcopy(model)
-    optimizer = make_optimizer(model, settings)
-    for parameter in model.parameters():
-        parameter.grad = torch.zeros_like(parameter) if parameter.requires_grad else None
-    optimizer.step()
-    stored = (tensor for state in optimizer.state.values() for tensor in state.values())
-    return sum(tensor.nbytes for tensor in stored if tensor.dim())

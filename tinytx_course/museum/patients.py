@@ -273,7 +273,7 @@ class Patient:
         return row[1] if self.task == "translator" else row[0] if self.task == "classifier" else row
 
 
-def patient(number: int, *, seed: int = 0) -> Patient:
+def patient(number: int) -> Patient:
     """The patient of this number; it trains, some seconds long, when it is first examined.
 
     Raises
@@ -281,9 +281,9 @@ def patient(number: int, *, seed: int = 0) -> Patient:
     ValueError
         If there is no patient of this number.
     """
-    return Patient(PATIENTS[check_number(number)], seed=seed, number=number)
+    return Patient(PATIENTS[check_number(number)], number=number)
 
 
-def healthy(task: str = "language model", *, seed: int = 0) -> Patient:
+def healthy(task: str = "language model") -> Patient:
     """A model of the same task whose program is right in every line."""
-    return Patient(task=task, seed=seed)
+    return Patient(task=task)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import html
 from dataclasses import dataclass
 
@@ -14,6 +13,7 @@ from tinytx_course.progress.answers import answer_file
 from tinytx_course.progress.predictions import LEVELS
 from tinytx_course.progress.record import PARTS, Entry, record
 from tinytx_course.quizzes.bank import questions
+from tinytx_course.results import nearest
 
 _HEAD = ("lesson", "exercises done", "predictions right", "questions right")
 #: What counts as an exercise, with its lesson: those that are checked, and the patients that are diagnosed.
@@ -143,6 +143,5 @@ def reset(name: str) -> Sheet | None:
             record().change(part, name, None)
             return None
     known = [*_LESSON_OF, *record().part("predictions")]
-    near = difflib.get_close_matches(str(name), known, n=3)
-    hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
-    raise ValueError(f"name must be that of an exercise or a recorded prediction, got {name!r}; {hint}")
+    hint = nearest(name, known) or f"; there are {', '.join(known)}"
+    raise ValueError(f"name must be that of an exercise or a recorded prediction, got {name!r}{hint}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 from collections import Counter
+from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
 from urllib.parse import quote
@@ -47,31 +48,38 @@ def sent(picture: str, up: str = "") -> str:
     return raw_file(project_root(), f"tinytx_course/site/{picture}") or up + picture if picture else ""
 
 
-def name_of(stem: str, kind: str, n: int = 1) -> str:
-    """Return the name of the n-th explorer of a kind on a page.
+def names_on(stem: str) -> Callable[[str], str]:
+    """Return what names the explorers of a page in their order, each by its kind.
 
     Examples
     --------
-    >>> name_of("02_attention_and_masks", "mask"), name_of("index", "playground", 2)
-    ('02-mask', 'index-playground2')
+    >>> name = names_on("02_attention_and_masks")
+    >>> name("mask"), name("attention"), name("mask")
+    ('02-mask', '02-attention', '02-mask2')
     """
-    return f"{_NAME.match(stem)[0]}-{kind}{n if n > 1 else ''}"  # type: ignore[index]
+    seen: Counter[str] = Counter()
+    start = _NAME.match(stem)[0]  # type: ignore[index]
+
+    def name(kind: str) -> str:
+        seen[kind] += 1
+        return f"{start}-{kind}{seen[kind] if seen[kind] > 1 else ''}"
+
+    return name
 
 
 def main_still(body: str, stem: str) -> str:
     """Return the still picture of the first explorer of a page, or that of the page."""
     first = EXPLORER.search(body)
-    return still(name_of(stem, first[1]) if first else stem)
+    return still(names_on(stem)(first[1]) if first else stem)
 
 
 def printed(body: str, stem: str) -> str:
     """Return a page in which each explorer is its still picture with its words, as paper cannot respond."""
-    seen: Counter[str] = Counter()
+    name = names_on(stem)
 
     def picture(match: re.Match[str]) -> str:
         kind, title, words = match.groups()
-        seen[kind] += 1
-        image = f'<img class="tx-picture" src="{still(name_of(stem, kind, seen[kind]))}" alt="">'
+        image = f'<img class="tx-picture" src="{still(name(kind))}" alt="">'
         return f"<p>{image}<strong>{title}{'.' * (title[-1] != '?')}</strong> {without_elsewhere(words)}</p>"
 
     return EXPLORER.sub(picture, body)
@@ -100,14 +108,13 @@ def main_figure(body: str) -> re.Match[str] | None:
 
 def bare_pages(page: str, stem: str) -> tuple[str, dict[str, str]]:
     """Return a page whose explorers know their bare pages, and these, by the name of their file."""
-    seen: Counter[str] = Counter()
+    name_of = names_on(stem)
     alone: dict[str, str] = {}
     where = "its first page" if stem == "index" else re.findall("<title>(.*?)(?: · tinytx)?</title>", page)[0]
 
     def known(match: re.Match[str]) -> str:
         whole, kind, title, words = match[0], *match.groups()
-        seen[kind] += 1
-        name = name_of(stem, kind, seen[kind])
+        name = name_of(kind)
         anchor = name.partition("-")[2]
         # The strip of the first page has a button and a switch.
         asked = "" if name == PLAIN else name if name in tables_of(_TRIES) else kind
@@ -150,11 +157,9 @@ def write_beside(folder: Path, page: str, stem: str) -> str:
 
 def gallery(page: str, stem: str) -> list[tuple[str, str, str, str]]:
     """Return the explorers of a page: name of its own page, still picture, title, first sentence."""
-    seen: Counter[str] = Counter()
-    found = []
+    name_of, found = names_on(stem), []
     for kind, title, words in EXPLORER.findall(page):
-        seen[kind] += 1
-        name = name_of(stem, kind, seen[kind])
+        name = name_of(kind)
         found.append((name, still(name), title, f"{words.partition('. ')[0].rstrip('.')}."))
     return found
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -114,17 +113,11 @@ class DepthExplorer(Explorer):
 
     norm = traitlets.Enum(NORMS, "none").tag(sync=True)
     residual = traitlets.Bool(False).tag(sync=True)
-    n_layers = traitlets.Int(12).tag(sync=True)
+    n_layers = traitlets.Enum(DEPTHS, 12).tag(sync=True)
     depths = traitlets.List(traitlets.Int(), list(DEPTHS)).tag(sync=True)
     sizes = traitlets.Bytes().tag(sync=True)
     varieties = traitlets.Bytes().tag(sync=True)
     gradients = traitlets.Bytes().tag(sync=True)
-
-    @traitlets.validate("n_layers")
-    def _check_depth(self, proposal: Any) -> int:
-        if proposal.value not in DEPTHS:
-            raise ValueError(f"n_layers must be one of {DEPTHS}, got {proposal.value}")
-        return proposal.value
 
     def summary(self) -> str:
         """Return what is shown, and the setting."""

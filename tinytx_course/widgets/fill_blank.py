@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,10 +13,8 @@ from tinytx_course.engine.gloss import reviews_in_english
 from tinytx_course.labs.lesson_17 import divergence
 from tinytx_course.widgets.base import Explorer, bounded
 from tinytx_run.evaluate import fill_probs
-from tinyworld.reviews import Review
 from tinyworld.world import World
 
-_MOST_REVIEWS = 8
 _N_DRAWN = 3
 _N_ROWS = 8
 _SMALLEST = 1e-300
@@ -54,11 +51,7 @@ class FillBlankExplorer(Explorer):
         )
 
 
-def fill_blank(
-    model: MaskedLanguageModel,
-    tokenizer: Tokenizer,
-    reviews: Sequence[Review] | None = None,
-) -> FillBlankExplorer:
+def fill_blank(model: MaskedLanguageModel, tokenizer: Tokenizer) -> FillBlankExplorer:
     """Hide a token of a review: which tokens are possible, and does a masked model know?
 
     At first it is the token for which both sides help a model most.
@@ -70,22 +63,18 @@ def fill_blank(
     model : MaskedLanguageModel
     tokenizer : Tokenizer
         The one that the model was trained with.
-    reviews : sequence of Review, optional
-        At most 8, from `World.reviews` of the French world; by default 3 are drawn.
 
     Raises
     ------
     TypeError
         If the model is no masked language model.
     ValueError
-        If there are too few or too many reviews, or one is too long for the model.
+        If a review is too long for the model.
     """
     if not isinstance(model, MaskedLanguageModel):
         raise TypeError(f"model must be a MaskedLanguageModel, got {type(model).__name__}")
     world = World()
-    reviews = world.reviews(_N_DRAWN, seed=1) if reviews is None else list(reviews)
-    if not 1 <= len(reviews) <= _MOST_REVIEWS:
-        raise ValueError(f"reviews must be 1 to {_MOST_REVIEWS}, got {len(reviews)}")
+    reviews = world.reviews(_N_DRAWN, seed=1)
     ids = tokenizer.encode_batch([" ".join(review.words) for review in reviews])
     blanks = [_blanks(world, model, tokenizer, row) for row in ids]
     clearest = [max(range(len(row)), key=lambda i: row[i]["left"] - row[i]["model"]) for row in blanks]

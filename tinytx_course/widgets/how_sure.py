@@ -7,14 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 import traitlets
 
-from tinytx.settings import require
 from tinytx_course.engine.gloss import reviews_in_english
 from tinytx_course.widgets.base import Explorer, bounded
 from tinyworld.reviews import Review
 from tinyworld.world import World
 
-_MOST_REVIEWS = 12
-_N_DRAWN, _OF, _LONGEST = 4, 60, 36  # reviews by default, of how many, and their most words
+_N_DRAWN, _OF, _LONGEST = 4, 60, 36  # reviews, of how many, and their most words
 
 
 class HowSureExplorer(Explorer):
@@ -44,37 +42,23 @@ class HowSureExplorer(Explorer):
 
 
 def prefix_log_odds(world: World, words: Sequence[str]) -> np.ndarray:
-    """Return log P(label = 1 | first n words) - log P(label = 0 | ...) for n = 0 to T, shape (T + 1,).
-
-    Raises
-    ------
-    ValueError
-        If no review begins with the words.
-    """
-    states = world.automaton.prefixes(words)
-    for state, word in zip(states[1:], words, strict=True):
-        require(state.total > 0, "words must begin a review of the world", f"{word!r} in {' '.join(words)!r}")
-    chances = np.array([state.hidden.sum(axis=(1, 2)) for state in states])  # (T + 1, 2)
+    """Return log P(label = 1 | first n words) - log P(label = 0 | ...) for n = 0 to T, shape (T + 1,)."""
+    chances = np.array(
+        [state.hidden.sum(axis=(1, 2)) for state in world.automaton.prefixes(words)]
+    )  # (T + 1, 2)
     return np.log(chances[:, 1]) - np.log(chances[:, 0])
 
 
-def how_sure(reviews: Sequence[Review] | None = None, *, world: World | None = None) -> HowSureExplorer:
+def how_sure(*, world: World | None = None) -> HowSureExplorer:
     """Reveal a review word by word: how sure can one be?
 
-    Each word is coloured by its evidence: by how much it moves the log-odds of the exact posterior.
+    Each word is coloured by its evidence: by how much it moves the log-odds of the exact posterior. The
+    reviews are the 4 of 60 of at most 36 words whose exact probability moves most.
 
     Parameters
     ----------
-    reviews : sequence of Review, optional
-        At most 12, from `World.reviews`; by default the 4 of 60 of at most 36 words whose exact probability
-        moves most.
     world : World, optional
         That the reviews come from; by default ``World()``, the French one.
-
-    Raises
-    ------
-    ValueError
-        If there are too few or too many reviews, or the world cannot write one.
 
     Examples
     --------
@@ -83,8 +67,7 @@ def how_sure(reviews: Sequence[Review] | None = None, *, world: World | None = N
     'Review 1 of 4'
     """
     world = world or World()
-    reviews = _turning(world) if reviews is None else list(reviews)
-    require(1 <= len(reviews) <= _MOST_REVIEWS, f"reviews must be 1 to {_MOST_REVIEWS}", len(reviews))
+    reviews = _turning(world)
     log_odds = np.concatenate([prefix_log_odds(world, review.words) for review in reviews])
     return HowSureExplorer(
         reviews=[list(review.words) for review in reviews],

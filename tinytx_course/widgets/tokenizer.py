@@ -63,13 +63,12 @@ class TokenizerExplorer(Explorer):
 def tokenizer(
     texts: Sequence[str] | None = None,
     samples: str | Sequence[str] = _SAMPLES,
-    *,
-    merges: Sequence[Merge] | None = None,
-    n_merges: int | None = None,
 ) -> TokenizerExplorer:
     """Cut a text with three tokenizers: characters, byte-pair encoding merge by merge, and words.
 
-    All learn from the same corpus. The page cuts what the reader types as `tinytx.bpe.segment` does.
+    All learn from the same corpus: of merges the first 400, or fewer if every word becomes one token before.
+    At first 60 are made, or a few more, so many that the last changes the sample. The page cuts what the
+    reader types as `tinytx.bpe.segment` does.
 
     Parameters
     ----------
@@ -77,19 +76,15 @@ def tokenizer(
         The corpus, its words separated by spaces; by default 300 reviews of the French world.
     samples : str or sequence of str
         Texts to choose from, at most 160 characters each; the first is shown first.
-    merges : sequence of Merge, optional
-        Learned from the corpus; by default the first 400, or fewer if every word becomes one token before.
-    n_merges : int, optional
-        Merges that are made at first; by default 60, or a few more, so many that the last changes the sample.
 
     Raises
     ------
     ValueError
-        If there is no sample, a sample is too long, or `n_merges` is out of range.
+        If there is no sample, or one is too long.
 
     Examples
     --------
-    >>> explorer = tokenizer(["elle belle", "elle"], "elle", n_merges=2)
+    >>> explorer = tokenizer(["elle belle", "elle"], "elle")
     >>> explorer.merges[:2], explorer.words
     ([['e', 'l', 3], ['l', 'e', 3]], ['elle', 'belle'])
     """
@@ -98,7 +93,7 @@ def tokenizer(
         raise ValueError("samples must hold at least one text, got none")
     if texts is None:
         texts = [" ".join(review.words) for review in World().reviews(300, seed=0)]
-    merges = learn_merges(texts, _N_LEARNED) if merges is None else merges
+    merges = learn_merges(texts, _N_LEARNED)
     counts = Counter(word for text in texts for word in text.split(" ") if word)
     return TokenizerExplorer(
         characters="".join(sorted({SPACE_MARK, *"".join(counts)})),
@@ -106,7 +101,7 @@ def tokenizer(
         words=[word for word, _ in counts.most_common()],
         samples=known,
         text=known[0],
-        n_merges=_first_shown(known[0], merges) if n_merges is None else n_merges,
+        n_merges=_first_shown(known[0], merges),
     )
 
 

@@ -14,7 +14,7 @@ from tinytx_course.exercises.checking import EXERCISES
 
 
 def test_an_unknown_exercise_is_answered_with_near_names():
-    with pytest.raises(ValueError, match="got 'casual_mask'; did you mean causal_mask"):
+    with pytest.raises(ValueError, match="got 'casual_mask'; did you mean 'causal_mask'"):
         course.check("casual_mask", tx.causal_mask)
     with pytest.raises(ValueError, match="there are .*causal_mask, "):
         course.check("zzz", tx.causal_mask)

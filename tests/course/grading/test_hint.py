@@ -122,7 +122,7 @@ def test_a_python_file_gets_no_more_hints_than_is_known(
 @pytest.mark.parametrize(
     ("name", "content", "exercise", "complaint"),
     [
-        ("x.py", UPPER, "casual_mask", "did you mean causal_mask"),
+        ("x.py", UPPER, "casual_mask", "did you mean 'causal_mask'"),
         ("x.py", UPPER, "padding_mask", "x.py must define a function padding_mask"),
         ("x.py", None, "causal_mask", "must be a file"),
     ],

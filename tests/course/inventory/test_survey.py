@@ -29,13 +29,15 @@ ITEMS = [
 
 
 @pytest.fixture
-def survey(tmp_path):
+def survey(tmp_path, monkeypatch):
     """Analyse rows of the wide layout, or any text."""
+
+    monkeypatch.setattr("tinytx_course.inventory.survey.read_items", lambda: ITEMS)
 
     def run(*rows, head="learner,form,time,1,2,3,4,5"):
         path = tmp_path / "answers.csv"
         path.write_text("\n".join([head, *rows]) + "\n", encoding="utf-8")
-        return analyse(path, ITEMS)
+        return analyse(path)
 
     return run
 

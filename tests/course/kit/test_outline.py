@@ -110,6 +110,12 @@ def test_a_wrong_row_is_named_in_one_line(outlines, tmp_path, row, got):
     assert "\n" not in str(caught.value)
 
 
+def test_minutes_are_read_as_excel_saves_them(outlines, tmp_path):
+    file = tmp_path / "mine.csv"
+    file.write_text("sep=;\nlesson;section;minutes\n02;Padding;21\n", encoding="utf-8-sig")
+    assert with_measured(outlines, file, ROOT)[2].find("Padding").minutes == 21
+
+
 def test_a_file_with_other_columns_is_refused(outlines, tmp_path):
     file = tmp_path / "mine.csv"
     file.write_text("section,minutes\nPadding,5\n", encoding="utf-8")

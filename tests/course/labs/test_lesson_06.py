@@ -6,7 +6,7 @@ import torch
 from tinytx.counting import count_parameters
 from tinytx_course.labs.lesson_06 import PUBLISHED
 
-NAMES = ("Bert", "Roberta", "Camembert", "DistilBert", "GPT2", "MBart", "T5")
+NAMES = ("Bert", "Roberta", "Camembert", "DistilBert", "GPT2", "MBart")
 CLASSES = {name.lower(): name for name in NAMES}
 
 
@@ -17,24 +17,13 @@ def transformers():
     return module
 
 
-@pytest.mark.parametrize("name", [name for name in PUBLISHED if PUBLISHED[name].family in CLASSES])
+@pytest.mark.parametrize("name", PUBLISHED)
 def test_totals_are_those_of_the_model_that_transformers_builds(transformers, name):
     published = PUBLISHED[name]
     family = CLASSES[published.family]
     config = getattr(transformers, f"{family}Config")(**published.settings)
     with torch.device("meta"):  # nothing is allocated, nothing is downloaded
         assert published.table().total == count_parameters(getattr(transformers, f"{family}Model")(config))
-
-
-@pytest.mark.parametrize("name", [name for name in PUBLISHED if PUBLISHED[name].family == "transformer"])
-def test_the_original_has_the_layers_of_torch_and_one_matrix(name):
-    settings = PUBLISHED[name].settings
-    names = ("d_model", "n_heads", "n_layers", "n_layers", "d_ff")
-    with torch.device("meta"):
-        stacks = torch.nn.Transformer(*(settings[name] for name in names), batch_first=True)
-    stacks.encoder.norm = stacks.decoder.norm = None  # torch adds a norm that the paper has not
-    matrix = settings["vocab_size"] * settings["d_model"]
-    assert PUBLISHED[name].table().total == count_parameters(stacks) + matrix
 
 
 def test_gaps_to_what_papers_state():
@@ -44,4 +33,4 @@ def test_gaps_to_what_papers_state():
         if model.stated is not None and abs(model.table().total / 1e6 / model.stated - 1) > 0.02
     }
     gpt = {"GPT-2 small": 7.4, "GPT-2 medium": 9.8}
-    assert gaps == {"Transformer base": -1.9, **gpt, "BARThez": -25.8, "mBART": -69.1}
+    assert gaps == {**gpt, "BARThez": -25.8, "mBART": -69.1}

@@ -8,7 +8,6 @@ from traitlets import TraitError
 import tinytx as tx
 import tinytx_course as course
 from tinytx_course.widgets.base import numbers
-from tinyworld.reviews import Review
 
 Q, K, V = np.zeros((2, 3)), np.zeros((5, 3)), np.zeros((5, 7))
 TINY = tx.PRESETS["tiny"]
@@ -29,8 +28,6 @@ WORDS = list("abcde")
         ("attention", (ROWS * torch.nan, WORDS), {}, "weights must be finite"),
         ("attention", (tx.LanguageModel(TINY), WORDS), {}, "token_ids .* None"),
         ("count", (TINY.replace(positions="alibi"),), {}, "positions .* got 'alibi'"),
-        ("how_sure", ([],), {}, "reviews must be 1 to 12, got 0"),
-        ("how_sure", ([Review(("Le", "monde"), 1, "", "")],), {}, "'monde' in 'Le monde'"),
         ("mask", (["alone"],), {}, "tokens .* 2 to 24 .* 1$"),
         ("one_query", (Q, V, V), {}, "equally wide, got 3 and 7"),
         ("one_query", (Q, K, Q), {}, "got 5 and 2"),
@@ -47,7 +44,6 @@ WORDS = list("abcde")
         ("shapes", (), {"seq_len": 9}, r"T .* 1\.\.8, got 9"),
         ("tokenizer", (["ab"], []), {}, "at least one text"),
         ("tokenizer", (["ab"], "x" * 161), {}, "text .* at most 160 .* got 161"),
-        ("tokenizer", (["ab"], "ab"), {"n_merges": 3}, r"n_merges .* 0\.\.2, got 3"),
     ],
 )
 def test_what_does_not_fit_is_refused(kind, arguments, options, values):
@@ -86,12 +82,11 @@ def test_a_state_that_does_not_fit_is_refused():
     for make, name, value in (
         (course.widgets.mask, "where", "during"),
         (course.widgets.depth, "norm", "first"),
+        (course.widgets.depth, "n_layers", 5),
         (course.widgets.playground, "positions", "rotary"),
     ):
         with pytest.raises(TraitError, match=f"{name}.* not .*{value}"):
             setattr(make(), name, value)
-    with pytest.raises(ValueError, match=r"n_layers .* \(1, 2, 3, .* got 5"):
-        course.widgets.depth().n_layers = 5
     with pytest.raises(ValueError, match="pinned .* vocab_size, d_model"):
         count.pinned = {"seq_len": 3}
     with pytest.raises(ValueError, match=r"n_layers .* 1\.\.128, got 0"):

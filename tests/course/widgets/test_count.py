@@ -71,12 +71,12 @@ def check(bars, state):
     pairs = sum(row.total for row in table.flops.rows if row.name in ("scores", "weighted sums"))
     maps = compute["attention"] - pairs
     assert [*bars["compute"].values()] == [maps, pairs, compute["feed_forward"], compute["head"]]
-    weights, training = table.bytes_parameters, [*bars["training"].values()]
+    weights, training = 4 * table.parameters.total, [*bars["training"].values()]
     attention = stored.kinds["attention"]
     inner = sum(row.total for row in stored.rows if row.part == "blocks" and row.kind != "attention")
-    assert training[:3] == [weights, weights, table.bytes_optimizer]
+    assert training[:3] == [weights, weights, 2 * weights]  # Adam has two moments
     assert training[3:] == [attention, inner, stored.total - attention - inner]
-    assert [*bars["generating"].values()] == [weights, table.bytes_kv_cache]
+    assert [*bars["generating"].values()] == [weights, table.kv_cache.total]
 
 
 def test_the_page_counts_what_the_package_counts_to_the_last_unit(bars):

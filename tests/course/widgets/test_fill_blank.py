@@ -18,12 +18,12 @@ def filler(reader):
 
 @pytest.fixture(scope="module")
 def reviews(world):
-    return world.reviews(2, seed=5)
+    return world.reviews(3, seed=1)  # those of the explorer
 
 
 @pytest.fixture(scope="module")
-def explorer(filler, reader, reviews):
-    return course.widgets.fill_blank(filler, reader[1], reviews)
+def explorer(filler, reader):
+    return course.widgets.fill_blank(filler, reader[1])
 
 
 def test_where_words_are_tokens_the_exact_rows_are_those_of_the_world(
@@ -111,8 +111,6 @@ def test_it_begins_where_both_sides_help_most_and_the_model_is_near_them(explore
 def test_a_model_that_is_not_masked_is_refused(reader):
     with pytest.raises(TypeError, match="MaskedLanguageModel, got LanguageModel"):
         course.widgets.fill_blank(*reader)
-    with pytest.raises(ValueError, match="1 to 8, got 0"):
-        course.widgets.fill_blank(tx.MaskedLanguageModel(tx.PRESETS["tiny"]), reader[1], [])
 
 
 def test_the_english_line_hides_the_word_that_the_hidden_token_is_a_part_of(node, explorer, reader, reviews):

@@ -6,7 +6,7 @@ import torch
 
 import tinytx_course as course
 from tests.course.widgets.conftest import changed, close
-from tinytx_course.widgets.how_sure import prefix_log_odds
+from tinytx_course.widgets.how_sure import _turning, prefix_log_odds
 
 
 def prefix_posterior(world, words):
@@ -15,12 +15,12 @@ def prefix_posterior(world, words):
 
 @pytest.fixture(scope="module")
 def reviews(world):
-    return world.reviews(3, seed=5)
+    return _turning(world)
 
 
 @pytest.fixture(scope="module")
-def explorer(world, reviews):
-    return course.widgets.how_sure(reviews, world=world)
+def explorer(world):
+    return course.widgets.how_sure(world=world)
 
 
 def test_a_whole_review_has_the_posterior_of_the_world(world):
@@ -40,7 +40,7 @@ def test_on_average_the_next_word_leaves_the_posterior_where_it_is(world, review
 
 
 def test_each_review_gets_its_own_numbers(node, world, explorer, reviews):
-    states = [explorer.state() | {"review": i, "n_read": 4} for i in range(3)]
+    states = [explorer.state() | {"review": i, "n_read": 4} for i in range(4)]
     answers = node("how_sure", "(({ words, exact, n }) => [words, exact, n])(js.chosenOf(get))", *states)
     for (words, exact, n), review in zip(answers, reviews, strict=True):
         assert tuple(words) == review.words and n == 4
@@ -48,7 +48,7 @@ def test_each_review_gets_its_own_numbers(node, world, explorer, reviews):
 
 
 def test_a_review_that_is_shorter_than_what_was_read_is_read_to_its_end(node, explorer, reviews):
-    shortest = min(range(3), key=lambda i: len(reviews[i].words))
+    shortest = min(range(4), key=lambda i: len(reviews[i].words))
     state = explorer.state() | {"review": shortest, "n_read": 99}
     assert node("how_sure", "js.chosenOf(get).n", state) == [len(reviews[shortest].words)]
 
@@ -58,13 +58,14 @@ def test_evidence_adds_up_to_the_log_odds(node, world, explorer, reviews):
     close(evidence, torch.tensor(prefix_log_odds(world, reviews[0].words)).diff(), rtol=1e-4, atol=1e-5)
 
 
-def test_what_is_nearly_certain_keeps_its_evidence_and_is_not_said_to_be_certain(node, world):
+def test_what_is_nearly_certain_keeps_its_evidence_and_is_not_said_to_be_certain(node, world, monkeypatch):
     review = world.reviews(60, seed=1)[17]  # 1 - P(favourable) is 2e-8 in the end: more than float32 can hold
     n = len(review.words) - 1
     before, after = (world.automaton.read(review.words[:i]).hidden.sum(axis=(1, 2)) for i in (n - 1, n))
     moved = np.log(after[1] / after[0] / (before[1] / before[0]))
     assert after[0] < 1e-7 and moved > 1
-    explorer = changed(course.widgets.how_sure([review], world=world), n_read=n)
+    monkeypatch.setitem(course.widgets.how_sure.__globals__, "_turning", lambda world: [review])
+    explorer = changed(course.widgets.how_sure(world=world), n_read=n)
     (text,) = node("how_sure", "js.describe(get)", explorer)
     assert f"stays, above 0.999 → above 0.999 (+{moved:.2f} nats of log-odds)" in text
 

@@ -267,7 +267,7 @@ print("the second sentence, causal and padding:\n", both[1, 0].int())
 #
 # ### Two signs for one rule
 #
-# `F.scaled_dot_product_attention` takes `True` as *may attend*, as we do; `torch.nn.MultiheadAttention` as *blocked*. Given our padding mask, it blocks every key of the longest sentence: NaN comes out, and no error.
+# `F.scaled_dot_product_attention` takes `True` as *may attend*, as we do; `torch.nn.MultiheadAttention` as *blocked*. Given our padding mask, it blocks each real key: NaN for the longest sentence, for the others finite numbers that come from padding. No error.
 
 # %%
 three = torch.randn(3, 5, 8)  # (B, T, D)

@@ -160,7 +160,7 @@ course.resolve("04.2", differs, found, thresholds=(1e-4, 0.1))
 #
 # ## Look: a task for two heads
 #
-# Eight bits form a ring. Each position asks two questions: which bit is **one** position back, and which is **three** back? We test all 256 rows.
+# Eight bits form a ring. Each position asks two questions: which bit is **one** position back, and which is **three** back? We train on random ones of the 256 rows and test on all: the question is what a model *can* give, not whether it generalises.
 #
 # The model is bare attention. Queries and keys are made from bit and position; **values from the bit alone**. One linear layer, the **readout**, makes two numbers of what the heads return. The sign of each is an answer.
 
@@ -245,7 +245,7 @@ hidden = by_seed.mean().item()
 course.resolve("04.3", hidden, f"{hidden:.3f}.", thresholds=(0.75, 0.95))
 
 # %% [markdown]
-# **Two heads solve the task; one head with the same number of parameters does not.** With each seed it answers one question, and gets half of the other one right. (Weights of ⅔ and ⅓, set by hand, reach ¾ of the pairs; training does not find them here.) One head with a hidden layer, which has more parameters, solves the task with most seeds. In a block a feed-forward network, which has a hidden layer, follows the heads.
+# **Two heads solve the task; one head with the same number of parameters does not.** With each seed it answers one question, and gets half of the other one right. (Unequal weights *and* a threshold, set by hand, reach ¾ of the pairs; training does not get there.) One head with a hidden layer solves the task with most seeds; by the proof its further parameters alone could not. In a block a feed-forward network, which has a hidden layer, follows the heads.
 #
 # ## Further: pictures of the heads
 #

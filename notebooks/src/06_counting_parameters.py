@@ -177,7 +177,7 @@ found = f"It falls by {-added:,}."
 course.resolve("06.1", "V D, the matrix of the output layer", found)
 
 # %% [markdown]
-# **Heads and the mask cost no parameter**: more heads means narrower ones. Nor does the length of the text, unless positions are learned: these cost $D$ numbers each. Tying saves a matrix of $V \times D$; the biases of the output layer remain.
+# **Heads and the mask cost no parameter**: more heads means narrower ones. Nor does the longest text allowed, unless positions are learned: then each of them costs $D$ numbers. Tying saves a matrix of $V \times D$; the biases of the output layer remain.
 #
 # ## Look: where are the parameters?
 #
@@ -332,7 +332,7 @@ for name, published in PUBLISHED.items():
 # ## Summary
 #
 # 1. A linear layer learns $a b + b$.
-# 2. The number of heads (at a fixed width), masks and the length of a text cost no parameter; learned positions cost $D$ each.
+# 2. The number of heads (at a fixed width), masks and the length of a text cost no parameter; each learned position costs $D$.
 # 3. A wrong number can point to its mistake.
 # 4. With $F = 4D$ and a tied output layer, embedding and blocks are equal near $D = V / (12 L)$.
 #

@@ -335,7 +335,7 @@ assert added["attention"] == added["convolution"] == 0 < added["RNN"] < added["G
 #
 # ## Further: distance, how far news must travel
 #
-# If the last token depends on the first, how many stations lie between them? Apply the layer again and again, until the gradient of the last vector with respect to the first token is no longer exactly zero.
+# If the last token depends on the first, how many stations lie between them? Apply the layer again and again (a recurrent one: let it take step after step), until the gradient of the last vector with respect to the first token is no longer exactly zero.
 
 
 # %% tags=["nbval-check-output"]
@@ -391,7 +391,7 @@ fig, ax = course.plots.curves(
 course.plots.show(fig, name="12_gradients")
 
 # %% [markdown]
-# On a logarithmic axis a straight line means the same factor at every step. In the RNN and the GRU that factor is below one on average: the gradient **vanishes** exponentially (*vanishing gradients*: Pascanu et al., [arXiv:1211.5063](https://arxiv.org/abs/1211.5063)). In the GRU whose gate is near 1 it falls far more slowly. Attention without positions knows no distance: beyond distance 0 what differs is chance. (A trained recurrent layer may carry further, or not as far.)
+# On a logarithmic axis a straight line means the same factor at every step. With torch's first weights that factor is below one on average in the RNN and the GRU (larger weights would raise it): the gradient **vanishes** exponentially (*vanishing gradients*: Pascanu et al., [arXiv:1211.5063](https://arxiv.org/abs/1211.5063)). In the GRU whose gate is near 1 it falls far more slowly. Attention without positions knows no distance: beyond distance 0 what differs is chance. (A trained recurrent layer may carry further, or not as far.)
 #
 # ### Equal parameters, nearly equal operations
 #
@@ -412,7 +412,7 @@ for kind in lesson_12.MIXERS:
 # %% [markdown]
 # ## Use it: one ladder on one task
 #
-# The task is next-token prediction on our reviews, in nats per token *above the exact entropy bound*. In a `tx.LanguageModel` with two blocks `block.attn` is exchanged for an RNN, a GRU or a convolution (CNN), and the width of the feed-forward network is changed until parameters agree within half a per cent.
+# The task is next-token prediction on our reviews, in nats per token *above the exact entropy bound*. In a `tx.LanguageModel` with two blocks `block.attn` is exchanged for an RNN, a GRU or a convolution (CNN; $k = 4$, not varied, so two blocks see seven tokens), and the width of the feed-forward network is changed until parameters agree within half a per cent.
 #
 # `python -m experiments ladder` has trained all of them for a full pass, and tried at least three learning rates for each on the valid split. Results are of five other seeds, on the test split. The baseline is an **n-gram model**, which predicts from counts of what followed the last few words. **Predict 12.3.**
 
@@ -437,7 +437,7 @@ finding = f"{gap:.4f} nats a token closer than {second}, the next."
 course.resolve("12.3", best, finding)
 
 # %% [markdown]
-# **Finding:** after one pass attention is first by little, with each of five seeds; its lead over the GRU is open once all comparisons are counted; after two it is further ahead (*Further*). All four networks are far ahead of counting.
+# **Finding:** after one pass attention is first by little, with each of five seeds; its lead over the GRU is open once all comparisons are counted; after two, with both of two seeds, it is further ahead (*Further*). All four networks are far ahead of counting.
 #
 # ### Further: is the difference more than chance?
 #

@@ -364,7 +364,7 @@ course.resolve("16.3", "about 0.1 %", finding)
 #
 # ### Frozen, LoRA or full
 #
-# The body is the pretrained model that ships with the course, the task that of lesson 09. `python -m experiments lora` has measured three ways with six seeds, each with other labels, and as controls a frozen body and LoRA on *random* weights. Each way searched the same seven learning rates on labelled validation reviews, more than it trains on with few labels; nothing was tuned on the 2,000 test reviews.
+# The body is the pretrained model that ships with the course, the task that of lesson 09. `python -m experiments lora` has measured three ways with six seeds, each with other labels, and as controls a frozen body and LoRA on *random* weights. Each way searched the same seven learning rates on labelled validation reviews, more than it trains on with few labels; nothing was tuned on the 2,000 test reviews. Of 20, 80 and 320 labels there are 30, 15 and 6 passes, so a table over their numbers is also one over passes and rates.
 
 # %%
 from tinytx_course.results import read_results
@@ -374,6 +374,7 @@ stored = list(read_results("lora").data.values())
 bound = next(one["accuracy"] for one in stored if one["measure"] == "bound")
 rows = [one for one in stored if one["measure"] == "accuracy"]
 n_labels = sorted({one["n_labels"] for one in rows})
+assert dict(rows[0]["origin"]["plan"]["passes"]) == {20: 30, 80: 15, 320: 6}
 
 
 def measured(n, start, field="accuracy", of=rows):
@@ -492,13 +493,16 @@ once, rates = ({(one["start"], one["n_labels"]): one["lr"] for one in of}
 assert (rates[full, 80], rates[adapted, 20]) == (0.0003, 0.003)
 assert (once[full, 80], once[adapted, 20]) == (0.001, 0.01)
 assert once[adapted, 80] == rates[adapted, 80]
-forgotten = [paired_interval(measured(80, adapted, "forgotten", of)).mean
-             for of in (rows, twice)]
-print(f"forgotten by LoRA, 80 labels: {forgotten[0]:.2f} {forgotten[1]:.2f}")
-assert forgotten[1] > 2 * forgotten[0]
+more = {}
+for way, n in ((adapted, 80), (adapted, 20), (full, 20)):
+    ends = [paired_interval(measured(n, way, "forgotten", of)).mean for of in (rows, twice)]
+    print(f"forgotten by {way}, {n} labels: {ends[0]:.2f} {ends[1]:.2f}")
+    more[way, n] = ends[1] - ends[0]
+    assert n == 20 or ends[1] > 2 * ends[0]
+assert once[full, 20] == rates[full, 20] and more[full, 20] > -more[adapted, 20] > 0
 
 # %% [markdown]
-# **Finding:** what was measured is a way *with its rate*, chosen for accuracy alone. With 80 labels the sign turned: full's rate fell, and LoRA, at an unchanged rate, forgot twice as much. With 20 LoRA forgot less, at a lower rate; with 320 both times, at other rates than full. In accuracy LoRA is ahead of the frozen body again with 80 labels and more; on a random body both go on rising. Few trained parameters need not be a small change: the update has low rank, but nothing limits its size.
+# **Finding:** what was measured is a way *with its rate*, chosen for accuracy alone. With 80 labels the sign turned: full's rate fell, and LoRA, at an unchanged rate, forgot twice as much. With 20 it turned mostly because full, at an unchanged rate, forgot more; LoRA, at a lower rate, forgot less. With 320 both times, at other rates than full. In accuracy LoRA is ahead of the frozen body again with 80 labels and more; on a random body both end higher. Few trained parameters need not be a small change: the update has low rank, but nothing limits its size.
 #
 # ## Further: published weights, where they lie
 #
@@ -566,7 +570,7 @@ course.check("lora_start", lora_start)
 #
 # ## What this does not show
 #
-# The core loads no published weights.
+# Where it says *not on this machine*, no published weights were loaded: tests on tiny models stand in.
 #
 # ## Summary
 #

@@ -16,7 +16,7 @@
 # After this lesson you can
 #
 # 1. score a probe of hidden states against the exact posterior, and name its two controls (*Further:* fit it);
-# 2. say why an attention map is a hypothesis about a head, and what tests it;
+# 2. say why an attention map is a hypothesis about a head; *Further:* what tests it;
 # 3. *Further:* ablate a head, patch it between two texts, and find induction heads.
 #
 # *You need:* lesson 04 (heads), lesson 08 (pretraining), the linear probe of lesson 09.
@@ -214,7 +214,7 @@ finding = f"It misses {gains[best].mean:.3f} nats less than with random weights.
 course.resolve("17.1", best if gains[best].low > max(others) else "open", finding)
 
 # %% [markdown]
-# **Finding:** training has made gender and number easier to read: the probe misses less than a tenth of what the prior misses. For polarity and genre it still misses about half or more, though training helps there, too. Shuffled labels do no better than the prior, or hardly, as they should. No probe can say whether the model *uses* what is there.
+# **Finding:** training has made gender and number easier to read: the probe misses less than a tenth of what the prior misses. For polarity and genre it still misses about half or more, though training helps there, too. Shuffled labels end up to a tenth of a nat *above* the prior: so much a probe can lose by overfitting, and some of what is missed may be that. No probe can say whether the model *uses* what is there.
 #
 # ### Further: level by level
 #
@@ -376,7 +376,7 @@ course.resolve("17.2", crossed.mean, finding, between=(crossed.low, crossed.high
                thresholds=(0.1, 0.5))
 
 # %% [markdown]
-# Each head carries more of its own difference than of the other. If the intervals are apart, we have a **double dissociation**. It speaks against one head that carries both differences, on these texts. The section *more seeds* has four models that were trained for longer.
+# Each head carries more of its own difference than of the other. If the intervals are apart, we have a **double dissociation**. It speaks against either of these two heads carrying both, on these texts.
 #
 # ## Further: attention against effect
 #
@@ -531,7 +531,7 @@ for name in ("polarity", "genre"):
     print(f"and the probe of the {name} misses", *(f"{x:.2f}" for x in ends))
 
 # %% [markdown]
-# Each claim is apart from its control, each interval by itself; the two ways to ablate are not. After twice the steps the best induction head alone is nearly replaced by the others, and a probe misses more of the polarity and less of the genre.
+# Each claim is apart from its control, each interval by itself; the two ways to ablate are not. In two other seeds, after twice the steps, the best induction head alone is nearly replaced by the others, and a probe misses more of the polarity and less of the genre.
 #
 # ## Questions
 

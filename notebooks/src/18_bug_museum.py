@@ -14,9 +14,9 @@
 # After this lesson you can
 #
 # 1. compare a loss with three numbers: ln V, the exact bound, and the bound of a reader without the source;
-# 2. test a model for a leak in six lines; *Further:* for its batch and for word order;
+# 2. test a model for a leak in six lines; *Further:* order tests for its batch and for word order;
 # 3. choose the cheapest test that separates the faults you suspect, and name the fault;
-# 4. say which faults make the loss *better*, and why a falling curve proves little.
+# 4. say why a falling curve proves little; *Further:* which faults make the loss *better*.
 #
 # *You need:* lessons 02, 03, 05, 08, 09 and 11. *It takes:* an hour to read and play; a minute to run on two cores.
 
@@ -237,7 +237,7 @@ course.diagnose(14, ...)
 # - Patient 5: `padding_read`. `singles` (1): the answer to a row depends on the rows next to it, through the padding. Where it ends is no sign: some healthy classifiers end higher.
 # - Patient 9: `norm_on_wrong_axis`. `leak` (1) is positive, `attention_ahead` (1) is not: the future comes in through the mean and the variance.
 # - Patient 11: `mask_after_softmax`. `attention_sums` (1): the weights that are left do not sum to 1; how much is missing depends on the words that follow. Its other four seeds end close to healthy models.
-# - Patient 12: `dropout_in_evaluation`. `twice` (1): two evaluations differ.
+# - Patient 12: `dropout_in_evaluation`. `twice` (1): two evaluations differ. It ends within the healthy range; dropout acts in both losses now, so held-out text loses the advantage it has in a sound run.
 # - Patient 14: `positions_missing`. `permute` (1): with the source words in reverse order nothing moves but rounding errors. In four of five seeds it even ends lower than the healthy one.
 #
 # </details>

@@ -495,7 +495,8 @@ assert (once[full, 80], once[adapted, 20]) == (0.001, 0.01)
 assert once[adapted, 80] == rates[adapted, 80]
 more = {}
 for way, n in ((adapted, 80), (adapted, 20), (full, 20)):
-    ends = [paired_interval(measured(n, way, "forgotten", of)).mean for of in (rows, twice)]
+    of_both = (measured(n, way, "forgotten", of) for of in (rows, twice))
+    ends = [paired_interval(nats).mean for nats in of_both]
     print(f"forgotten by {way}, {n} labels: {ends[0]:.2f} {ends[1]:.2f}")
     more[way, n] = ends[1] - ends[0]
     assert n == 20 or ends[1] > 2 * ends[0]

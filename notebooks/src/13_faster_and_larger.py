@@ -127,7 +127,7 @@ course.resolve(
 )
 
 # %% [markdown]
-# **Finding:** where the range lies above 1, a step takes longer than calculated. Possible reasons, not separated here: its products are smaller than the one that was timed; what is no product takes time, too; and no count of operations sees that numbers must be read from memory.
+# **Finding:** where the range lies above 1, the calculation leaves something out. Possible reasons, not separated here: the products of a step are smaller than the one that was timed; what is no product takes time, too; numbers must be read from memory.
 #
 # ## By hand: operations and bytes
 #
@@ -253,7 +253,7 @@ for name, batches, width in (("all rows to 128", as_they_come, 128),
 assert totals[0] > totals[1] > totals[2] and padding < 0.2
 
 # %% [markdown]
-# One long review makes its whole batch pay. Sorted and cut by positions, little padding is left; to pad every row to the model's maximum is the worst of the three.
+# **Finding:** one long review makes its whole batch pay; batches by length leave little padding.
 #
 # ## Further: KV cache, what need not be computed again
 #
@@ -298,7 +298,7 @@ course.resolve(
 # %% [markdown]
 # Where that share is below 100 %, the cache does *less* work at a *worse* speed. Possible reasons, not separated: each weight is read for one token only, and one token starts as many calls as a hundred.
 #
-# ## Further: half the bytes, and chunks
+# ## Further: half the bytes
 #
 # A number in float32 has 4 bytes, in **bfloat16** 2: the same range, but 8 bits for the digits instead of 24. Some processors multiply such numbers much faster. What is lost?
 
@@ -311,42 +311,30 @@ for _update in range(1000):
 print(f"a thousand times 0.001 more: {coarse.item()}; in float32 {fine.item():.3f}")
 
 # %% [markdown]
-# Each small update was rounded away. So the *weights* and the optimizer stay in float32, and only the products run in bfloat16: **autocast**, or mixed precision (Micikevicius et al., [arXiv:1710.03740](https://arxiv.org/abs/1710.03740), section 3.1, there with float16).
-#
-# A second candidate is the loss: 8,000 logits for each token are written and read again. `model.loss` cuts the tokens into **chunks**, so only one chunk of logits exists at a time. Now four kinds of step, in turns. Amdahl's law gives the gain of bfloat16 to expect from the share of the products and the speed of one product.
+# Each small update was rounded away. So the *weights* and the optimizer stay in float32, and only the products run in bfloat16: **autocast**, or mixed precision (Micikevicius et al., [arXiv:1710.03740](https://arxiv.org/abs/1710.03740), section 3.1, there with float16). What gain to expect follows by Amdahl's law from the share of the products and from the gain of one product.
 
 
 # %% tags=["varies"]
-def amdahl(p, k):
-    return 1 / ((1 - p) + p / k)
+def mixed_step():
+    with torch.autocast(device.type, torch.bfloat16):
+        loss = F.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
 
 
-def make_step(in_chunks, dtype):
-    def one_step():
-        with torch.autocast(device.type, torch.bfloat16, enabled=dtype == "bfloat16"):
-            if in_chunks:
-                loss = model.loss(inputs, targets)
-            else:
-                loss = F.cross_entropy(model(inputs).flatten(0, 1), targets.flatten())
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-
-    return one_step
-
-
-ways = [(how, dtype) for dtype in ("float32", "bfloat16") for how in ("all", "chunks")]
-times = take_turns({way: make_step(way[0] == "chunks", way[1]) for way in ways})
-for way in ways[1:]:
-    gain = said(*ratio(times[ways[0]], times[way]))
-    print(f"{', '.join(way):<17}{gain} times as fast as all logits in float32")
 a16, b16 = a.bfloat16(), b.bfloat16()
-pair = take_turns({"float32": lambda: a @ b, "bfloat16": lambda: a16 @ b16})
-k, ends = ratio(*pair.values())
-print(f"a product in bfloat16 {said(k, ends)}: Amdahl expects {amdahl(p, k):.2f}")
+times = take_turns({
+    "step": step, "mixed step": mixed_step,
+    "product": lambda: a @ b, "product in bfloat16": lambda: a16 @ b16,
+})
+k, ends = ratio(times["product"], times["product in bfloat16"])
+print(f"a product is {said(k, ends)} times as fast in bfloat16,")
+print(f"so Amdahl expects a step to be {1 / ((1 - p) + p / k):.2f} times as fast;")
+print(f"measured: {said(*ratio(times['step'], times['mixed step']))}")
 
 # %% [markdown]
-# A range that contains 1 leaves open which is faster; so, nearly, does one that barely leaves it out. Amdahl's law is exact only if one product stands for all; here it is one size of many, and attention, which $p$ leaves out, runs in bfloat16, too. A possible reason for a slow-down is a processor without instructions for bfloat16. (`torch.compile` saves bytes in another way: it writes **fused** functions, which read a number once, do everything to it, and write it once: Dao et al., [arXiv:2205.14135](https://arxiv.org/abs/2205.14135), section 3, for attention.) Numbers of 8 bits and fewer, and computing again what could be stored (**gradient checkpointing**), were not tried.
+# A range that contains 1 leaves open which is faster. Amdahl's law is exact only if one product stands for all; here it is one size of many, and attention, which $p$ leaves out, runs in bfloat16, too. A possible reason for a slow-down is a processor without instructions for bfloat16. (`torch.compile` saves bytes in another way: it writes **fused** functions, which read a number once, do everything to it, and write it once: Dao et al., [arXiv:2205.14135](https://arxiv.org/abs/2205.14135), section 3, for attention.) Numbers of 8 bits and fewer, and computing again what could be stored (**gradient checkpointing**), were not tried.
 #
 # ## Further: larger, a batch in parts
 #

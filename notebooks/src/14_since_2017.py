@@ -185,28 +185,10 @@ torch.testing.assert_close(norm_by_rms(x, gamma), F.rms_norm(x, (64,), gamma, 1e
 #
 # $$\text{ff}(x) = \bigl(\text{silu}(x W_{\text{gate}}) \odot x W_{\text{up}}\bigr)\, W_{\text{down}} .$$
 #
-# Three matrices in place of two: with two thirds of $F$ it has as many parameters.
+# Three matrices in place of two: with two thirds of $F$ it has as many parameters. (The block at the end of the lesson has it in code.)
 #
 # **Finding:** at equal parameters SwiGLU comes closer to the bound.
 #
-# ### Further: SwiGLU in code
-
-# %% tags=["nbval-check-output"]
-from tinytx.transformer import FeedForward
-
-
-def gated(x, w_gate, w_up, w_down):
-    gate = x @ w_gate  # (B, T, F)
-    gate = gate * gate.sigmoid()  # SiLU
-    return (gate * (x @ w_up)) @ w_down  # (B, T, D)
-
-
-ff = FeedForward(old.replace(activation="swiglu", bias=False))
-weights = [proj.weight.T for proj in (ff.gate_proj, ff.up_proj, ff.down_proj)]
-torch.testing.assert_close(gated(x, *weights), ff(x))
-print("equal to the package")
-
-# %% [markdown]
 # ## Positions: rotary
 #
 # Nothing is added to the embeddings: queries and keys are turned, so positions enter a score by their *distance* alone ([lesson 03](03_positions.ipynb) has the code; Su et al., [arXiv:2104.09864](https://arxiv.org/abs/2104.09864)).
@@ -215,7 +197,7 @@ print("equal to the package")
 #
 # ## Fewer keys and values: grouped-query attention
 #
-# In 2017 each of the $H$ heads had keys and values of its own, which a model that writes has to store (the KV cache). **Grouped-query attention** (Ainslie et al., [arXiv:2305.13245](https://arxiv.org/abs/2305.13245)) has only $G$ heads of keys and values; $H/G$ neighbouring heads of queries share one. Head $h$ reads head $\lfloor h\,G / H \rfloor$.
+# In 2017 each of the $H$ heads had keys and values of its own, which a model that writes has to store (the KV cache). **Grouped-query attention** (Ainslie et al., [arXiv:2305.13245](https://arxiv.org/abs/2305.13245)) has only $G$ heads of keys and values; $H/G$ neighbouring heads of queries share one. Head $h$ reads head $\lfloor h\,G / H \rfloor$. With $G = 1$ it is **multi-query attention** (Shazeer, [arXiv:1911.02150](https://arxiv.org/abs/1911.02150)).
 #
 # The cache holds a key and a value of $K$ numbers for each of $T$ tokens and $G$ heads, in each of $L$ layers: $2 \cdot L \cdot G \cdot K \cdot T$ numbers. Llama 3 with 8 billion parameters has 32 layers, 32 heads of queries, $K = 128$, and numbers of 2 bytes (Grattafiori et al., table 3). **Predict 14.3.**
 
@@ -234,50 +216,10 @@ course.resolve("14.3", "about 4 GB", finding)
 # %% [markdown]
 # **Finding:** with half the keys and values the cache is half as large, and at equal parameters we see no difference.
 #
-# ### Further: grouped queries in code
-#
-# With $G = 1$ it is **multi-query attention** (Shazeer, [arXiv:1911.02150](https://arxiv.org/abs/1911.02150)).
-
-# %% tags=["nbval-check-output"]
-def attend_in_groups(q, k, v, mask):
-    group_size = q.shape[1] // k.shape[1]  # H / G
-    k = k.repeat_interleave(group_size, dim=1)  # (B, G, S, K) -> (B, H, S, K)
-    v = v.repeat_interleave(group_size, dim=1)
-    return tx.attention(q, k, v, mask)  # (B, H, T, K)
-
-
-q = torch.randn(2, 4, 7, 16)  # (B, H, T, K)
-k2, v2 = torch.randn(2, 2, 2, 7, 16)  # (B, G, S, K) each
-mask = tx.causal_mask(7)
-theirs = F.scaled_dot_product_attention(q, k2, v2, attn_mask=mask, enable_gqa=True)
-torch.testing.assert_close(attend_in_groups(q, k2, v2, mask), theirs)
-print("4 heads of queries read 2 of keys and values; equal to torch")
-
-# %% [markdown]
 # ## Further: the norm's place, biases, the tie
 #
 # **Pre-norm** ([lesson 05](05_the_block.ipynb)): $x + f(\text{norm}(x))$ in place of $\text{norm}(x + f(x))$, and one norm at the end (Xiong et al., [arXiv:2002.04745](https://arxiv.org/abs/2002.04745)). **No biases**: $xW$ in place of $xW + b$. **Tied embeddings**: the output layer uses the embedding matrix (Press and Wolf, [arXiv:1608.05859](https://arxiv.org/abs/1608.05859)). The paper of 2017 tied them already; our model of 2017 does not, so the tie can be measured.
-
-# %%
-import pandas as pd
-
-
-def effect(*names):
-    rows = {n: [together[n].mean, together[n].low, together[n].high] for n in names}
-    return pd.DataFrame(rows, ["nats", "from", "to"]).T.map("{:+.3f}".format)
-
-
-tied = tx.LanguageModel(old.replace(tie_embeddings=True))
-assert tied.head.weight is tied.body.token_embed.weight
-plain = tx.LanguageModel(old.replace(bias=False))
-assert not any(name.endswith("bias") for name, _ in plain.named_parameters())
-effect("pre-norm", "no biases", "tied embeddings")
-gained = max(-together[name].mean for name in ("SwiGLU", "Muon"))
-assert together["tied embeddings"].mean > gained
-unseen = ("RMSNorm", "no biases", "grouped queries")
-assert all(together[name].low < together["SwiGLU"].mean for name in unseen)
-
-# %% [markdown]
+#
 # **Finding:** pre-norm and no biases make no difference that we can see; the tie costs more here, on average, than SwiGLU or Muon gains.
 #
 # ### A result that was too large
@@ -285,11 +227,19 @@ assert all(together[name].low < together["SwiGLU"].mean for name in unseen)
 # The first time we ran this comparison, the tie cost many times as much. The cause was the **initialisation**: the package started tied embeddings at a quarter of the size of others. The same variant with three starts, each at its own best rate:
 
 # %%
+import pandas as pd
+
 starts = {"0.25": "tied embeddings, start 0.25", "0.5": "tied embeddings, start 0.5"}
 small, full = together[starts["0.25"]], together["tied embeddings"]
 assert small.mean > 4 * full.mean and small.low > full.high
 assert small.mean > max(abs(together[name].mean) for name in single)
-effect(*starts.values(), "tied embeddings")
+gained = max(-together[name].mean for name in ("SwiGLU", "Muon"))
+assert full.mean > gained
+unseen = ("RMSNorm", "no biases", "grouped queries")
+assert all(together[name].low < together["SwiGLU"].mean for name in unseen)
+shown = [*starts.values(), "tied embeddings"]
+rows = {n: [together[n].mean, together[n].low, together[n].high] for n in shown}
+pd.DataFrame(rows, ["nats", "from", "to"]).T.map("{:+.3f}".format)
 
 # %% [markdown]
 # A large difference asks for one more question before it is believed: what else has changed?
@@ -393,9 +343,6 @@ torch.testing.assert_close(along, along.diagonal().diag(), rtol=0.0, atol=1e-6)
 lengths = along.diagonal()[:-1]  # without the last one, which is 0 before and after
 assert lengths.min() > 0.6 and lengths.max() < 1.2
 print(f"Muon: singular values from {lengths.min():.2f} to {lengths.max():.2f}")
-
-# %%
-effect("Muon")
 
 # %% [markdown]
 # Muon gives all directions but the last one about the same length. Embeddings, output layer, norms and biases are left to AdamW. **Finding:** in as many steps Muon comes closer to the bound.
@@ -532,8 +479,7 @@ plots.show(fig, name="14_scaling")
 # %% [markdown]
 # Where a line on the left flattens, more text helps less and less: the term $A / N^a$ describes this. Here a rate not tuned for long runs may add to it.
 #
-# Such runs help to **share a budget**. Training takes about $C = 6 N D$ operations, where $N$ leaves out the embedding, which only looks ids up. Which size is best for a given $C$? The stored runs form rows of similar $C$ (within a factor of 2): a
-# small model that reads much, or a large one that reads little.
+# Such runs help to **share a budget**. Training takes about $C = 6 N D$ operations, where $N$ leaves out the embedding, which only looks ids up. Which size is best for a given $C$? The stored runs form rows of similar $C$ (within a factor of 2): a small model that reads much, or a large one that reads little.
 
 # %%
 budgets = {}  # a row of similar C: (N, D, excess)

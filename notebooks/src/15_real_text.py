@@ -152,21 +152,11 @@ course.resolve(
 )
 
 # %% [markdown]
-# The words with the largest weights for two authors:
-
-# %%
-for name, reader in bags.items():
-    words = reader[0].get_feature_names_out()
-    for label in (1, 5):
-        heaviest = words[np.argsort(-reader[1].coef_[label])[:8]]
-        print(f"{name:<11}{novels.label_names[label]:<9}", *heaviest)
-
-# %% [markdown]
-# Some are words of a plot: a captain, a prince, a palace. Another novel may have no captain. (Such a list shows what is weighed, not how much of the drop it explains.) **Finding:** hardly a passage shares eight words with train, and still the score is far lower where whole novels are held out. It takes a **grouped split**: by novel, film or patient. (Then there are fewer novels to learn from; that may be part of the difference.)
+# **Finding:** hardly a passage shares eight words with train, and still the score is far lower where whole novels are held out. A possible reason: passages of one novel share the words of its plot. It takes a **grouped split**: by novel, film or patient. (Then there are fewer novels to learn from; that may be part of the difference.)
 #
 # ## TF-IDF: what a bag of words weighs
 #
-# A **bag of words** is a model that counts the words of a text and forgets their order. **TF-IDF** weighs them: each count is multiplied by the **inverse document frequency**, $\log(D / \mathrm{df})$: of $D$ training texts, $\mathrm{df}$ hold the word. A word of all texts gets weight 0. Then each row is divided by its length. (The rival below also smooths, and takes logarithms of counts.)
+# A **bag of words** is a model that counts the words of a text and forgets their order. **TF-IDF** weighs them: each count is multiplied by the **inverse document frequency**, $\log(D / \mathrm{df})$: of $D$ training texts, $\mathrm{df}$ hold the word. A word of all texts gets weight 0. Then each row is divided by its length. (The rival below adds 1 to this logarithm, so no weight is 0 there; it also smooths, and takes logarithms of counts.)
 
 # %%
 train = ["a moving film", "a dull film", "a moving and honest story"]
@@ -288,7 +278,7 @@ pd.DataFrame.from_dict(rows, orient="index", columns=columns)
 #
 # The bag has read 200 labelled reviews; the transformer has read these and all the unlabelled ones. The fair rival is a linear model that has read them, too. **Latent semantic analysis** (LSA, 1990) takes TF-IDF of the unlabelled reviews and finds the 256 mixtures of words that keep most of it (a truncated SVD). It needs no label. A logistic regression reads its dimensions and the bag's.
 
-# %%
+# %% tags=["nbval-check-output"]
 LSA = "tfidf-letters-lsa"
 for n, one in by_labels.items():
     print(f"{n:>4} labels: bag with LSA minus the bag {written(one.gain(LSA, BAG))}")
@@ -306,7 +296,6 @@ for n, one in by_labels.items():
 once, OWN = measured(stored.data, "imdb, test"), f"{LSA}-labelled"
 ONCE = "causal/tuned/10000000"  # fine-tuned, after 10 million tokens
 body = stored.data["imdb, test/study/pretraining causal/10000000"]
-print(f"the transformer has read {body['passes']:.2f} of the unlabelled reviews")
 assert round(body["passes"], 1) == 0.6
 for n, one in once.items():
     text, method = one.gain(LSA, BAG), one.gain(OWN, BAG)
@@ -317,8 +306,7 @@ for n, one in once.items():
     assert one.gain(LSA, OWN).low > 0
     leads = [one.gain(ONCE, bag, 6) for bag in (BAG, LSA)]  # six comparisons
     print(f"{'':<11}widened for six: causal minus the bag {written(leads[0])}", end=" ")
-    print("with LSA", end=" ")
-    print(written(leads[1]))
+    print(f"with LSA {written(leads[1])}")
     assert leads[0].low < 0 < leads[0].high and leads[1].low < 0
     assert (leads[1].high < 0) == (n == 800)
 
@@ -446,33 +434,17 @@ course.check("grouped_split", grouped_split)
 # %% [markdown]
 # ## Further: leaks that are copies
 #
-# Here is a folder with a file for each part. How many of the four test reviews are leaked?
+# Here are four reviews of train and four of test. How many of the test reviews are leaked?
 
 # %% tags=["nbval-check-output"]
-import contextlib
-import tempfile
-import warnings
-from pathlib import Path
-
-folder = Path(tempfile.mkdtemp())  # for the files that this lesson writes
-own = folder / "own"
-own.mkdir()
-learned = ["L'histoire est belle !", "Quel ennui.", "Un livre à relire."]
-learned += ["Rien à sauver."]
-ends = "je recommande", "décevant"
-learned += [f"Tome {i} : {end}." for i in range(1, 6) for end in ends]
-asked = ["Un livre à relire.", "l’histoire est belle", "RIEN, à sauver..."]
-asked += ["Une belle fin."]
-for name, texts in (("train", learned), ("test", asked)):
-    rows = [f"{1 - i % 2}\t{text}" for i, text in enumerate(texts)]
-    (own / f"{name}.tsv").write_text("\n".join(rows), encoding="utf-8")
-with contextlib.chdir(folder), warnings.catch_warnings(record=True) as caught:
-    warnings.simplefilter("always")
-    tx.load_corpus("own")
-print(textwrap.fill(str(caught[0].message), 88))
+learned = ["L'histoire est belle !", "Quel ennui.", "Un livre à relire.",
+           "Rien à sauver."]
+asked = ["Un livre à relire.", "l’histoire est belle", "RIEN, à sauver...",
+         "Une belle fin."]
+print(sum(text in learned for text in asked), "of", len(asked), "are in train")
 
 # %% [markdown]
-# One is found, word for word.
+# One is found, word for word. (`tx.load_corpus` warns of such texts in data of your own.)
 #
 # ### Repeats that an exact comparison misses
 #
@@ -497,20 +469,6 @@ def repeated_texts(train, test):
 
 # %%
 course.check("repeated_texts", repeated_texts)
-
-# %% [markdown]
-# ## Further: TF-IDF by hand
-#
-# The class of scikit-learn adds 1 to the logarithm, so a word of all texts does not vanish. By default it also smooths $D$ and $\mathrm{df}$ and drops words of one letter; the next cell switches both off.
-
-# %% tags=["nbval-check-output"]
-train = ["a moving film", "a dull film", "a moving and honest story"]
-counts = np.array([[text.split().count(word) for word in vocabulary] for text in train])
-by_hand = counts * (np.log(len(train) / (counts > 0).sum(axis=0)) + 1)  # (N, V)
-by_hand /= np.linalg.norm(by_hand, axis=1, keepdims=True)
-library = TfidfVectorizer(smooth_idf=False, token_pattern=r"\w+").fit_transform(train)
-np.testing.assert_allclose(library.toarray(), by_hand)
-print("numpy and scikit-learn agree")
 
 # %% [markdown]
 # ## Further: other objectives, other seeds, and "Bonjour les"

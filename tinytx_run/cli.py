@@ -18,6 +18,7 @@ from tinytx_run.command import (
     add_command,
     emit,
     folder_name,
+    name_or_folder,
     reporter,
     run,
     words,
@@ -40,7 +41,7 @@ def build_parser() -> Parser:
     kinds = ("model", "model", "language model", "translator", "classifier")
     for sub, kind in zip(subs[1:-1], kinds, strict=True):
         name = "" if kind == "classifier" else ", or a published name"
-        sub.add_argument("checkpoint", type=folder_name, help=f"folder of a {kind}{name}")
+        sub.add_argument("checkpoint", type=name_or_folder, help=f"folder of a {kind}{name}")
     objectives = "causal, masked, masked+nsp, hybrid, or translation"
     pretraining.add_argument("--objective", default="causal", help=objectives)
     pretraining.add_argument("--shard", action="store_true", help="under torchrun: a part of the model each")

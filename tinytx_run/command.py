@@ -78,6 +78,12 @@ def folder_name(word: str) -> Path:
     return Path(word)
 
 
+def name_or_folder(word: str) -> str:
+    """Read a published name or a folder as it is written: a `Path` drops the ``./`` that tells them apart."""
+    folder_name(word)
+    return word
+
+
 def run(parser: Parser, argv: Sequence[str] | None = None) -> int:
     """Parse the arguments (by default those of the process), call the command they name, print its answer.
 

@@ -65,6 +65,14 @@ class Splits(Generic[S]):
         return "valid" if self.test is None else "test"
 
 
+def check_label_names(names: Sequence[Any]) -> None:
+    """Raise ValueError unless each class has a name of its own, none that stands for a missing label."""
+    known = {canonical_label(name) for name in names if isinstance(name, str)} - {None}
+    if len(known) < len(names):
+        rule = "label_names must be different words, of which none means that a label is missing"
+        raise ValueError(f"{rule}, got {', '.join(map(repr, names))}")
+
+
 @dataclass(frozen=True)
 class Corpus(Splits[Split]):
     """Texts in their splits; for the other parameters see `Splits`.
@@ -83,6 +91,7 @@ class Corpus(Splits[Split]):
 
     def __post_init__(self) -> None:
         n, highest = len(self.label_names), max(max(split.labels or (0,)) for split in self.splits.values())
+        check_label_names(self.label_names)
         if 0 < n <= highest:
             raise ValueError(f"labels must be below {n}, the number of names in {self.name}, got {highest}")
 
@@ -288,8 +297,7 @@ def _load_own(name: str, options: Options) -> Corpus:
         )
     labelled = tables["train"].labelled
     names = (tuple(map(plain, names)) or tables["train"].label_names()) if labelled else ()
-    if len({canonical_label(name) for name in names} - {None}) < len(names):
-        raise ValueError(f"label_names must be different words, got {', '.join(map(repr, names))}")
+    check_label_names(names)
     splits: dict[str, Split] = {}
     spellings: dict[str, set[str]] = defaultdict(set)
     for split, table in tables.items():
@@ -338,10 +346,11 @@ def _warn_of_repeats(corpus: Corpus) -> None:
 
 
 def _warn_of_labels(corpus: Corpus) -> None:
-    labels = defaultdict(set)
+    labels, shown = defaultdict(set), dict[str, str]()
     for name, split in corpus.splits.items():
         for text, label in zip(split.texts, split.labels or (), strict=split.labels is not None):
-            labels[text].add(label)
+            labels[key := canonical_text(text)].add(label)
+            shown.setdefault(key, text)
         used, n_classes = set(split.labels or ()), corpus.n_classes or 0
         if n_empty := n_classes - len(used):  # there may be millions: ids or dates that were taken for labels
             empty = islice((i for i in range(n_classes) if i not in used), 5)
@@ -355,7 +364,7 @@ def _warn_of_labels(corpus: Corpus) -> None:
             f"{corpus.name}: classes differ in capitals, spaces or spelling only, such as "
             f"{alike[0]!r} and {alike[1]!r}: they are different classes"
         )
-    if mixed := [text for text in labels if len(labels[text]) > 1]:
+    if mixed := [shown[key] for key in labels if len(labels[key]) > 1]:
         warn(f"{corpus.name}: {len(mixed):,} texts have different labels, such as {mixed[0][:60]!r}")
 
 

@@ -20,7 +20,7 @@ INVISIBLE = re.compile(
 # How pandas, databases, and spreadsheets in many languages write that a value is missing, or an error.
 MISSING = re.compile(
     r"(?i:[+-]?(nan|inf)|nat|\(?null\)?|<na>|\\n|n/a|[+-]?1\.#(qnan|ind)|#(\w/\w( n/a)?|na|nv|yok))"
-    r"|#¿?[^\W\d_a-z]\S*[!?]"
+    r"|#[¿¡]?[A-ZÀ-ÖØ-ÞČĎĚĞİŇŐŘŚŞŠŤŮŰŽΑ-ΩА-ЯЁІЇ/_0-9]+[!?]"  # in capitals; #Bravo! is a text
 )
 PERHAPS_MISSING = ("none", "na", "nil", "-", "--", "?", ".")  # names of classes, too
 SPACES = ("Zs", "Zl", "Zp", "Mn", "Me")  # and marks, which show nothing without a letter

@@ -302,7 +302,7 @@ def _read_table(table: Table, path: Path, options: Options) -> Table:
         lines = _usable_lines(path, table)
         for number, line in lines:
             table.add(number, line, None)
-        if looks := _looks_of(lines):
+        if lines and (looks := _looks_of(lines)):
             warn(f"{path}: its lines look like {looks}, all of which is taken for text: is it no .txt?")
     elif suffix != ".tsv" or columns_named or not _read_label_tab_text(path, options, table):
         read = {".jsonl": _read_jsonl, ".parquet": _read_parquet}.get(suffix, _read_delimited)
@@ -312,7 +312,7 @@ def _read_table(table: Table, path: Path, options: Options) -> Table:
 
 def _looks_of(lines: Lines) -> str | None:
     """What the lines of a .txt are in place of texts; None if nothing speaks against these."""
-    n_tabs, first = {line.count("\t") for _, line in lines}, lines[0][1] if lines else ""
+    n_tabs, first = {line.count("\t") for _, line in lines}, lines[0][1]
     if re.match(r"\s*[\[{]\s*([\[{\"]|$)", first):
         return "those of a .jsonl or another JSON"
     if first.startswith("__label__") or any(" --> " in line for _, line in lines[:3]):
@@ -473,6 +473,8 @@ def _select(frame: Any, options: Options, table: Table) -> None:
     scalars = (str, int, float, type(None))  # a list or an object is no label, but meant as one
     labelled = bool(asked) or any(label is not None for label in labels)
     labelled |= not all(isinstance(value, scalars) for value in values)
+    if words := [] if labelled else [value for value in values if isinstance(value, str) and value.strip()]:
+        warn(f"{table.source}: all labels, such as {words[0]!r}, are taken for missing: it is read without")
     for number, text, value, label in zip(frame.index, texts, values, labels, strict=True):
         if not isinstance(text, str) or is_blank(text) or MISSING.fullmatch(text.strip()):
             table.refuse(number, f"must have a text in the column {text_column}", repr(text)[:40])

@@ -115,6 +115,13 @@ def test_texts_that_are_nearly_equal_are_in_one_split(tmp_path, other):
     assert all(split_of(corpus)[a] == split_of(corpus)[b] for a, b in zip(texts, like, strict=True))
 
 
+@pytest.mark.parametrize("names", [("a", "a"), (1, 0), ("null", "b")])
+def test_names_of_classes_are_different_words(names):
+    split = Split(("un", "deux"), (0, 1))
+    with pytest.raises(ValueError, match=r"label_names must be different words.* got "):
+        Corpus("x", split, split, label_names=names)
+
+
 def test_equal_texts_are_in_one_split_whatever_their_labels(tmp_path):
     lines = [f"ligne {i % 40}" for i in range(400)]
     labelled = [f"{i % 2}\tligne {i % 40 // 3}" for i in range(400)]

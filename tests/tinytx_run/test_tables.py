@@ -277,6 +277,22 @@ def test_a_package_that_is_missing_is_named(load, monkeypatch):
 # --- labels
 
 
+def test_a_hashtag_is_a_text_and_labels_that_all_mean_missing_are_named(load):
+    corpus = load("a.csv", table((f"#Bravo! {i}" if i else "#Bravo!", i % 2) for i in range(40)))
+    assert "#Bravo!" in {text for split in corpus.splits.values() for text in split.texts}
+    with pytest.warns(CorpusWarning, match="all labels, such as 'N/A', are taken for missing"):
+        assert load("a.csv", table((text, "N/A") for text in TEXTS)).train.labels is None
+    with pytest.warns(CorpusWarning, match="texts have different labels"):
+        load("a.csv", table((text, i) for text in TEXTS for i, text in enumerate((text, text.upper()))))
+
+
+def test_a_file_of_another_encoding_is_not_said_to_look_like_rows(tmp_path, recwarn):
+    (tmp_path / "a.txt").write_bytes("\n".join(f"été {i}" for i in range(40)).encode("cp1252"))
+    with pytest.raises(ValueError, match="must be UTF-8 text"):
+        load_corpus(tmp_path / "a.txt")
+    assert not [one for one in recwarn if "look like" in str(one.message)]
+
+
 def test_label_names_are_found_in_order_or_given(load, read):
     numbers = table((text, (10, 9.5, 0.5, -1)[i % 4]) for i, text in enumerate(TEXTS))
     assert load("a.csv", numbers).label_names == ("-1", "0.5", "9.5", "10")
@@ -289,7 +305,7 @@ def test_label_names_are_found_in_order_or_given(load, read):
         load("a.tsv", label_names=["bon", "moyen"])
     with pytest.raises(ValueError, match="'bon', 'bon'"):
         load("a.tsv", label_names=["bon", "bon"])
-    with pytest.raises(ValueError, match="must be different words, got 'bon', 'raté', ''"):
+    with pytest.raises(ValueError, match="must be different words, .* missing, got 'bon', 'raté', ''"):
         load("a.tsv", label_names=["bon", "raté", ""])
     with pytest.raises(TypeError, match="label_names must be .* 'bon,raté'"):
         load("a.tsv", label_names="bon,raté")

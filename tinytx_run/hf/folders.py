@@ -46,8 +46,8 @@ def is_published(source: str | os.PathLike[str]) -> bool:
     path = Path(source)
     if path.is_dir():
         return (path / CONFIG_FILE).is_file() and not (path / OUR_FILE).is_file()
-    name = source if isinstance(source, str) else path.as_posix()
-    if path.exists() or temporary(path, OLD).is_dir() or _NAME.fullmatch(name) is None:
+    is_name = isinstance(source, str) and _NAME.fullmatch(source)
+    if path.exists() or temporary(path, OLD).is_dir() or not is_name:
         return False
     return len(path.parts) == 1 or not path.parent.is_dir()  # else it is a path with a slip in it
 

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from pathlib import Path
 
 import pytest
 import sentencepiece
@@ -513,7 +514,7 @@ def test_names_are_told_from_paths_with_a_slip(tmp_path, monkeypatch, folders):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "runs").mkdir()
     assert is_published(folders["gpt2"]) and is_published("camembert-base") and is_published("a/b")
-    for slip in ("runs/pretrian", "./pretrain", tmp_path / "nothing", "a b", "runs"):
+    for slip in ("runs/pretrian", "./pretrain", tmp_path / "nothing", Path("./pretrain"), "a b", "runs"):
         assert not is_published(slip)
         with pytest.raises(ValueError):
             load(slip)

@@ -1,6 +1,5 @@
 """Merges worked by hand, and equal to those of sentencepiece, down to the last tie."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -55,8 +54,3 @@ def test_merging_ends_when_every_word_is_one_piece():
     merges = learn_merges(["le les", "le"], 100)
     assert [merge.piece for merge in merges][-1] == SPACE_MARK + "les"
     assert learn_merges([], 5) == learn_merges(["le"], 0) == []
-
-
-def test_a_negative_number_of_merges_is_refused():
-    with pytest.raises(ValueError, match="n_merges must be at least 0, got -1"):
-        learn_merges(LE, -1)

@@ -73,22 +73,17 @@ def test_every_printed_formula_has_the_printed_value(config, head, n_classes):
         assert not re.search("[A-Za-z]", row.numbers)
 
 
-BASE = TransformerConfig(
-    vocab_size=37_000, d_model=512, n_heads=8, n_layers=6, d_ff=2_048, norm="last", tie_embeddings=True
-)
-
-
 def test_the_transformer_of_the_paper_counted_by_hand():
     attention, feed_forward = 4 * (512 * 512 + 512), 2 * 512 * 2_048 + 2_048 + 512
     encoder, decoder = attention + feed_forward + 2 * 1_024, 2 * attention + feed_forward + 3 * 1_024
-    table = parameter_table(BASE, "translation")
+    base = TransformerConfig(vocab_size=37_000, d_model=512, n_heads=8, n_layers=6, d_ff=2_048)
+    table = parameter_table(base.replace(norm="last", tie_embeddings=True), "translation")
     assert table.parts == {
         "embeddings": 37_000 * 512,
         "encoder": 6 * encoder,
         "decoder": 6 * decoder,
         "head": 0,
     }
-    assert table.total == 63_082_496
     norms = 30 * 1_024
     assert list(table.kinds.values()) == [37_000 * 512, 18 * attention, 12 * feed_forward, norms, 0]
 

@@ -17,21 +17,16 @@ CONFIG = TransformerConfig(vocab_size=11, d_model=6, n_heads=3, n_layers=2, d_ff
 B, S, T = 2, 7, 5
 
 
-def torch_transformer(config):
-    sizes = config.d_model, config.n_heads, config.n_layers, config.n_layers, config.d_ff
-    how = {"activation": config.activation, "norm_first": config.norm == "first"}
-    its = nn.Transformer(*sizes, dropout=0.0, batch_first=True, **how)
-    if config.norm == "last":  # torch would normalise twice
-        its.encoder.norm = its.decoder.norm = None
-    return its
-
-
 @pytest.mark.filterwarnings("ignore:enable_nested_tensor")
 @pytest.mark.parametrize("norm", ["last", "first"])
 @pytest.mark.parametrize("padded", [False, True])
 def test_equals_the_transformer_of_torch_forward_and_backward(norm, padded):
     config = CONFIG.replace(norm=norm, tie_embeddings=True)
-    ours, its = Translator(config).double(), torch_transformer(config).double()
+    sizes = config.d_model, config.n_heads, config.n_layers, config.n_layers, config.d_ff
+    how = {"activation": config.activation, "norm_first": norm == "first", "dtype": torch.double}
+    ours, its = Translator(config).double(), nn.Transformer(*sizes, dropout=0.0, batch_first=True, **how)
+    if norm == "last":  # torch would normalise twice
+        its.encoder.norm = its.decoder.norm = None
     halves = [(ours.encoder, its.encoder), (ours.decoder, its.decoder)]
     blocks = [pair for a, b in halves for pair in zip(a.blocks, b.layers, strict=True)]
     norms = [(a.final_norm, b.norm) for a, b in halves] if norm == "first" else []

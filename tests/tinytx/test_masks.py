@@ -26,10 +26,6 @@ def test_combining_is_a_logical_and_with_broadcasting():
     assert_close(causal, causal_mask(3))  # the input is not modified
 
 
-def test_nothing_combined_forbids_nothing():
-    assert combine_masks() is None and combine_masks(None, None) is None
-
-
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [

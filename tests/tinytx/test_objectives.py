@@ -146,16 +146,12 @@ def test_whole_words_are_hidden_together(corpus, tokenizer):
     assert n_parted > 100
 
 
-def tiny(**changes):
-    config = TransformerConfig(vocab_size=20, d_model=12, n_heads=3, n_layers=1, d_ff=8, max_len=9)
-    return Translator(config.replace(**changes)).double().eval()
-
-
 def test_the_loss_is_that_of_torch_over_all_real_target_positions():
     rng = random.Random(0)
     sides = [[[rng.randint(7, 19) for _ in range(rng.randint(1, 6))] for _ in range(11)] for _ in range(2)]
     objective = TranslationObjective(*sides, max_len=9, label_smoothing=0.1, **IDS)
-    model = tiny(tie_embeddings=True)
+    config = TransformerConfig(vocab_size=20, d_model=12, n_heads=3, n_layers=1, d_ff=8, max_len=9)
+    model = Translator(config.replace(tie_embeddings=True)).double()
     scored, wanted = [], []
     for source, target in zip(*sides, strict=True):  # one by one, without any padding
         scored.append(model(torch.tensor([[*source, 3]]), torch.tensor([[2, *target]]))[0])

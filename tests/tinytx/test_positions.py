@@ -116,11 +116,6 @@ def test_errors_name_rule_and_value(call, values):
         call()
 
 
-def test_integers_are_not_rotated():
-    with pytest.raises(TypeError, match="int64"):  # lengths would not stay
-        rotate(torch.tensor([[3, 4], [3, 4]]))
-
-
 def test_learned_positions_start_at_length_about_1():
     table = LearnedPositions(200, 60).table
     assert table.norm(dim=1).mean().item() == pytest.approx(1, abs=0.1)

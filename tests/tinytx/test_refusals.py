@@ -12,7 +12,7 @@ from tinytx.bpe import learn_merges
 from tinytx.classifier import Classifier, pool
 from tinytx.config import TransformerConfig
 from tinytx.encoder_decoder import Translator
-from tinytx.fast import output_loss
+from tinytx.fast import dropout, output_loss
 from tinytx.generate import Sampling, continue_rows, next_token_probs
 from tinytx.inference import in_blocks
 from tinytx.kv_cache import Cache
@@ -37,10 +37,6 @@ def filled_cache(n_rows):
     with torch.no_grad():
         model(IDS[:, :2], cache=cache)
         return model(IDS[:1].repeat(n_rows, 1)[:, 2:3], cache=cache)
-
-
-def cached_with_gradients():
-    return LanguageModel(CONFIG)(IDS, cache=Cache(CONFIG.n_layers, max_len=9))
 
 
 def merged():
@@ -77,12 +73,13 @@ BAD = [
     (lambda: pool(torch.randn(2, 3, 4), None, "max"), "pooling must be one of"),
     (lambda: filled_cache(1), r"rows and heads of the cache, \(2, 3\), got \(1, 3\)"),
     (lambda: filled_cache(3), r"rows and heads of the cache, \(2, 3\), got \(3, 3\)"),
-    (cached_with_gradients, "a cache must be filled without gradients"),
+    (lambda: LanguageModel(CONFIG)(IDS, cache=Cache(2, 9)), "a cache must be filled without gradients"),
     (merged, "a parameter that needs a gradient to be trained, got all frozen"),
     (lambda: mask_tokens(IDS, **MASKING, p="15"), r"p must lie in \[0, 1\], got '15'"),
     (lambda: mask_tokens(IDS, **MASKING, p=15), r"p must lie in \[0, 1\], got 15"),
     (lambda: mask_tokens(IDS, **MASKING, p=math.nan), r"p must lie in \[0, 1\], got nan"),
     (lambda: learn_merges("le chat", 2), "texts must be a sequence of str, got one str"),
+    (lambda: learn_merges(["le chat"], -1), "n_merges must be at least 0, got -1"),
     (lambda: Split("le chat"), "texts must be a sequence of str, got one str"),
     (lambda: TextHashes.of("le chat"), "texts must be a sequence of str, got one str"),
     (lambda: pad_batch([[1.7, 2.2]], 0), "ids must be integers, got float64"),
@@ -91,7 +88,10 @@ BAD = [
     (lambda: chunks([1, 2, 3], 0), "max_len must be at least 1, got 0"),
     (lambda: NGramModel(order=2, vocab_size=9).fit([[1.5, 2]]), "float"),
     (lambda: rotate(torch.randn(4)), r"x must have at least 2 axes, got shape \(4,\)"),
+    (lambda: rotate(torch.tensor([[3, 4], [3, 4]])), "x must hold real numbers, got torch.int64"),
     (lambda: attention(*torch.randn(3, 2, 4), bias=0.5), "bias must be a tensor .* got a float"),
+    (lambda: dropout(torch.ones(3), -0.1), r"p must lie in \[0, 1\), got -0.1"),
+    (lambda: dropout(torch.ones(3), 1.0), r"p must lie in \[0, 1\), got 1.0"),
     (lambda: output_loss(torch.randn(2, 3), torch.randn(5, 3), torch.rand(2)), "targets must be integers"),
     (lambda: Translator(CONFIG)(IDS, [[1]]), "token_ids must be a tensor of int32 or int64, got a list"),
 ]

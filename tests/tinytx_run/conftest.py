@@ -25,6 +25,14 @@ def make_split(n_texts: int, seed: int) -> Split:
     return Split(tuple(texts), tuple(int("chat" in text) for text in texts))
 
 
+@pytest.fixture
+def prose(tmp_path):
+    """A file of texts, with a blank in its name, which a command has to quote."""
+    file = tmp_path / "some prose.txt"
+    file.write_text("\n".join(sentences(150, 1)), encoding="utf-8")
+    return file
+
+
 @pytest.fixture(scope="session")
 def corpus():
     return Corpus("toy", make_split(120, 1), make_split(30, 2), make_split(20, 3))

@@ -14,7 +14,7 @@ from torch.testing import assert_close
 
 from tests.launching import launch
 from tests.tinytx_run.interrupted import folder_bytes
-from tests.tinytx_run.two_processes import CASES, RUNS, SETTINGS, gradients, half_way, make, run, texts
+from tests.tinytx_run.two_processes import CASES, RUNS, SETTINGS, gradients, half_way, make, run
 from tinytx_run.checkpoint import load
 from tinytx_run.cli import main
 from tinytx_run.distributed import Processes, SharedStep
@@ -121,13 +121,6 @@ def test_what_makes_no_sense_is_refused():
         run(None, shard=True)
     with pytest.raises(ValueError, match="on_step needs a model in one piece, got one that is sharded"):
         run(None, shard=True, on_step=lambda step, model: None)
-
-
-@pytest.fixture
-def prose(tmp_path):
-    path = tmp_path / "prose.txt"
-    path.write_text("\n".join(texts(150)), encoding="utf-8")
-    return path
 
 
 def command(prose, out, *more):

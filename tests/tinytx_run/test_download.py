@@ -397,24 +397,17 @@ def film_archive(folder):
             archive.addfile(member, io.BytesIO(text.encode()))
 
 
-def small_imdb(folder):
-    """The corpus whose archive lies in a folder."""
-    md5 = hashlib.md5((folder / ARCHIVE).read_bytes()).hexdigest()
-    layout = {
-        split: {f"{split}.jsonl.gz": n} for split, n in (("train", 22), ("unlabelled", 11), ("test", 22))
-    }
-    return dataclasses.replace(dataset("imdb"), files={ARCHIVE: f"md5:{md5}"}, layout=layout)
-
-
 def test_film_reviews_become_json_lines_with_their_films(tmp_path, server):
     film_archive(tmp_path)
-    known = small_imdb(tmp_path)
+    md5, sizes = hashlib.md5((tmp_path / ARCHIVE).read_bytes()), {"train": 22, "unlabelled": 11, "test": 22}
+    layout = {split: {f"{split}.jsonl.gz": n} for split, n in sizes.items()}
+    known = dataclasses.replace(dataset("imdb"), files={ARCHIVE: f"md5:{md5.hexdigest()}"}, layout=layout)
     state = get(known, tmp_path / "data", tmp_path)
     rows = {}
-    for split in ("train", "unlabelled", "test"):
+    for split in sizes:
         lines = gzip.decompress((state.folder / f"{split}.jsonl.gz").read_bytes()).splitlines()
         rows[split] = [json.loads(line) for line in lines]
-    assert [len(part) for part in rows.values()] == [22, 11, 22] and state.complete
+    assert {split: len(part) for split, part in rows.items()} == sizes and state.complete
     first = {"text": "train/pos review 0", "movie": "tt00", "rating": 7, "label": 1}
     assert rows["train"][0] == first and [row["label"] for row in rows["train"]] == [1] * 11 + [0] * 11
     assert rows["train"][10]["movie"] == "tt05", "reviews are in the order of their numbers"

@@ -7,15 +7,6 @@ import pytest
 from tests.tinytx_run.interrupted import folder_bytes, in_step, press_ctrl_c
 from tinytx_run.cli import main
 
-TEXTS = [f"le {a} {b} un {c}" for a in ("chat", "chien") for b in ("voit", "mange") for c in "abcdefghijkl"]
-
-
-@pytest.fixture
-def prose(tmp_path):
-    file = tmp_path / "some prose.txt"  # with a blank, which a command has to quote
-    file.write_text("\n".join(TEXTS) + "\n", encoding="utf-8")
-    return file
-
 
 def command(prose, out):
     words = ["pretrain", "--corpus", prose, "--budget", "smoke", "--steps", "40", "--device", "cpu"]

@@ -3,8 +3,6 @@
 import functools
 import itertools
 import json
-import os
-import signal
 import time
 from dataclasses import fields, replace
 from unittest.mock import Mock, patch
@@ -13,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.tinytx_run.interrupted import Killed, folder_bytes, in_step
+from tests.tinytx_run.interrupted import Killed, folder_bytes, in_step, press_ctrl_c
 from tinytx.beam import Search
 from tinytx.encoder_decoder import Translator
 from tinytx.masked_lm import MaskedLanguageModel
@@ -243,7 +241,7 @@ def test_a_large_corpus_is_announced_before_its_tokenizer_is_trained(corpus, mon
 def test_an_interrupt_while_steps_are_timed_says_so(tokenizer, corpus, config):
     objective = causal_objective(tokenizer, corpus.train.texts, config.max_len)
     loss = objective.loss
-    objective.loss = lambda model, rows: (os.kill(os.getpid(), signal.SIGINT), loss(model, rows))[1]
+    objective.loss = lambda model, rows: (press_ctrl_c(), loss(model, rows))[1]
     with pytest.raises(KeyboardInterrupt, match="while steps were timed, before training began"):
         steps_within(2.0, new_language_model(config, 0), objective, plan("world", "causal", "smoke").settings)
 

@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -74,14 +73,6 @@ FEW_SENTENCES = """weight\tpolarity\tfrench\tenglish
 1\t+\tc' est {un 1 verdict+ sg} .\tit is {a 1} .
 1\t-\tquel {adj+ 2} !\twhat {adj 2} !
 """
-
-
-def write_tables(folder: Path, sentences: str) -> Path:
-    for name, table in SMALL_TABLES.items():
-        rows = ["\t".join(line.split()).replace("~", " ") for line in table.strip().splitlines()]
-        (folder / f"{name}.tsv").write_text("\n".join(rows) + "\n", encoding="utf-8")
-    (folder / "sentences.tsv").write_text(sentences, encoding="utf-8")
-    return folder
 
 
 Words = tuple[str, ...]
@@ -169,8 +160,12 @@ def small_truth(tmp_path_factory) -> Callable[[str, str], Truth]:
     @cache
     def listed(kind: str, language: str) -> Truth:
         patterns, plan = settings[kind]
-        tables = write_tables(tmp_path_factory.mktemp(kind), patterns)
-        return enumerate_reviews(World(language, tables, plan))
+        folder = tmp_path_factory.mktemp(kind)
+        for name, table in SMALL_TABLES.items():
+            rows = ["\t".join(line.split()).replace("~", " ") for line in table.strip().splitlines()]
+            (folder / f"{name}.tsv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+        (folder / "sentences.tsv").write_text(patterns, encoding="utf-8")
+        return enumerate_reviews(World(language, folder, plan))
 
     return listed
 

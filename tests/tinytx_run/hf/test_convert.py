@@ -126,19 +126,15 @@ def outputs_of_ours(model):
     return model(IDS, REAL, segments)[REAL], follows
 
 
-def learned_numbers(theirs):
-    """What is learned there; a bias of all logits that is no parameter counts too."""
-    n = sum(p.numel() for p in theirs.parameters() if p.requires_grad)
-    return n + (theirs.final_logits_bias.numel() if hasattr(theirs, "final_logits_bias") else 0)
-
-
 @pytest.mark.parametrize("name", THEIRS)
 def test_their_weights_give_the_same_outputs_here(name):
     theirs = build(name)
     model = from_transformers(theirs)
     assert not model.training
     torch.testing.assert_close(outputs_of_ours(model), outputs_of(theirs), atol=1e-5, rtol=0)
-    assert count_parameters(model) == learned_numbers(theirs)
+    n_learned = sum(p.numel() for p in theirs.parameters() if p.requires_grad)
+    n_learned += getattr(theirs, "final_logits_bias", torch.empty(0)).numel()  # counts, but is no parameter
+    assert count_parameters(model) == n_learned
     theirs, model = theirs.double(), from_transformers(theirs.double())
     exact = "Llama" not in name  # whose norms and positions are computed in float32 all the same
     torch.testing.assert_close(

@@ -59,9 +59,8 @@ def test_without_names_classes_are_numbers(model, tokenizer):
 def test_what_cannot_be_classified_is_refused(model, config, tokenizer):
     with pytest.raises(ValueError, match="needs a classifier, got a LanguageModel: .* finetune"):
         classify(LanguageModel(config), tokenizer, ["le"])
-    for names in (("bon", "mauvais"), ("bon", "mauvais", "bon"), ("bon", "mauvais", "bon ")):
-        with pytest.raises(ValueError, match="3 different words, one for each class, got .'bon', 'mauvais'"):
-            classify(model, tokenizer, ["le"], names)
+    with pytest.raises(ValueError, match="3 different words, one for each class, got .'bon', 'mauvais'"):
+        classify(model, tokenizer, ["le"], ("bon", "mauvais", "bon "))
     with pytest.raises(TypeError, match="class_names must be a sequence of str, got one str"):
         classify(model, tokenizer, ["le"], "abc")
     with pytest.raises(TypeError, match="one str"):

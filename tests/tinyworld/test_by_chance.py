@@ -67,20 +67,9 @@ def tilted(automaton: Automaton, word: str, factor: float) -> Automaton:
     return Automaton(replace(network, weight=weight), automaton.plan)
 
 
-def drawn(world: World, n: int, seed: int) -> list[tuple[str, ...]]:
-    return [review.words for review in world.reviews(n, seed=seed)]
-
-
-def from_pairs(world: World, n: int, n_sentences: int, seed: int) -> list[tuple[str, ...]]:
-    """Join sentence pairs, in the language of a world whose reviews all have as many sentences."""
-    pairs = world.sentence_pairs(n * n_sentences, seed=seed)
-    sides = [pair.french if world.language == "fr" else pair.english for pair in pairs]
-    return [sum(sides[i : i + n_sentences], ()) for i in range(0, len(sides), n_sentences)]
-
-
 @pytest.mark.parametrize(("n", "wrong"), [(1_000, 1.4), pytest.param(8_000, 1.15, marks=pytest.mark.proof)])
 def test_drawn_reviews_follow_the_exact_chances_and_no_others(world, n, wrong):
-    reviews = drawn(world, n, seed=13)
+    reviews = [review.words for review in world.reviews(n, seed=13)]
     found = tally(world.automaton, reviews)
     assert looks_normal(found.z)
     assert abs((found.seen - found.expected)[-1]) < 4.0 * np.sqrt(found.variance[-1])  # of the end
@@ -90,7 +79,9 @@ def test_drawn_reviews_follow_the_exact_chances_and_no_others(world, n, wrong):
 @pytest.mark.parametrize("language", ["fr", "en"])
 def test_sentence_pairs_follow_the_exact_chances_of_either_language(language):
     world = World(language, plan=ReviewPlan(sentences={3: 1.0}))
-    reviews = from_pairs(world, 700, 3, seed=14)
+    pairs = world.sentence_pairs(2100, seed=14)
+    sides = [pair.french if language == "fr" else pair.english for pair in pairs]
+    reviews = [sum(sides[i : i + 3], ()) for i in range(0, 2100, 3)]
     found = tally(world.automaton, reviews)
     assert np.isfinite(world.batch_log_prob(reviews)).all()
     assert looks_normal(found.z)

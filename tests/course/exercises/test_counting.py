@@ -30,10 +30,6 @@ def test_two_slips_are_found_though_one_explains_a_size():
         assert "2 things at once" in found.message
 
 
-def same_everywhere(one, other):
-    return all(one(*call.arguments) == other(*call.arguments) for call in EXERCISES[LM].calls(0))
-
-
 PAIRED = (
     "attention-biases-forgotten",
     "feed-forward-biases-forgotten",
@@ -49,7 +45,8 @@ def test_pairs_of_common_slips_get_a_name_that_gives_the_same_counts(pair):
     learners = counter(*pair)
     found = check(LM, learners)
     assert found.mistake is not None
-    assert same_everywhere(learners, counter(*found.mistake.split("+")))
+    named = counter(*found.mistake.split("+"))
+    assert all(learners(*call.arguments) == named(*call.arguments) for call in EXERCISES[LM].calls(0))
 
 
 @pytest.mark.parametrize(("off", "said"), [(-18, "That is 18 too few."), (1234, "That is 1,234 too many.")])

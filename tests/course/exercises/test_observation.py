@@ -117,23 +117,19 @@ def test_a_record_that_ends_early_without_a_reason_does_not_pass():
     assert judge(EXERCISES["causal_mask"], short).mistake == "time-limit"
 
 
-def _model_and_optimizer():
-    model = nn.Embedding(3, 5)
-    model.weight.grad = torch.ones(3, 5)
-    return model, torch.optim.SGD(model.parameters(), lr=0.5)
-
-
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
 def test_a_copied_optimizer_moves_the_copied_model_and_leaves_the_given_one_alone(order):
-    given = _model_and_optimizer()
-    before = given[0].weight.detach().clone()
+    own = nn.Embedding(3, 5)
+    own.weight.grad = torch.ones(3, 5)
+    given = own, torch.optim.SGD(own.parameters(), lr=0.5)
+    before = own.weight.detach().clone()
     copies = copied([given[i] for i in order])
     model, optimizer = (copies[order.index(i)] for i in (0, 1))
     optimizer.step()
-    torch.testing.assert_close(given[0].weight.detach(), before)
+    torch.testing.assert_close(own.weight.detach(), before)
     torch.testing.assert_close(model.weight.detach(), before - 0.5)  # the gradient came along
     model.weight.grad.zero_()
-    assert given[0].weight.grad.sum() == 15
+    assert own.weight.grad.sum() == 15
 
 
 @pytest.mark.parametrize(("device", "times"), [("cpu", 1), ("meta", SLOWER_ELSEWHERE)])

@@ -171,7 +171,7 @@ def test_a_used_function_is_called_as_its_exercise_says(mine, capsys):
         torch.testing.assert_close(got, due)
     with pytest.raises(TypeError, match="b_down"):
         mine(x, *weights[:3])
-    with pytest.raises(ValueError, match="layer_nrm.* layer_norm"):
+    with pytest.raises(ValueError, match="layer_nrm.* 'layer_norm'"):
         course.use("layer_nrm")
     assert capsys.readouterr().out == "Yours: feed_forward.\nOurs: layer_norm.\n"
 

@@ -16,12 +16,9 @@ LESSON = LESSONS[2]
 EXERCISE = "### Exercise: find the leak\n\n" + "word " * 500
 
 
-def texts(lesson):
-    return "\n".join(cell.source for cell in published(lesson).cells if cell.cell_type == "markdown")
-
-
 def test_sections_and_exercises_are_those_of_the_notebook_in_its_order(outlines, lesson):
-    wanted = re.findall(r"^(?:## |### (?=Exercise: |Further: ))(.+)", texts(lesson), flags=re.M)
+    texts = "\n".join(cell.source for cell in published(lesson).cells if cell.cell_type == "markdown")
+    wanted = re.findall(r"^(?:## |### (?=Exercise: |Further: ))(.+)", texts, flags=re.M)
     assert [part.title for part in outlines[lesson.number].parts] == wanted
 
 

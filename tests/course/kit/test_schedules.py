@@ -22,14 +22,6 @@ SPARE = 0.1  # of each session, at least, for votes that go on and questions
 each_schedule = pytest.mark.parametrize("name", NAMES)
 
 
-def rows_of(page):
-    """(clock, minutes, rest of the row) of each row, by session."""
-    return [
-        re.findall(r"<tr><td>(\d\d:\d\d)</td><td>(\d+)[^<]*</td><td>(.*?)</td></tr>", session)
-        for session in page.split('<section class="session">')[1:]
-    ]
-
-
 @each_schedule
 def test_every_session_fits_with_time_to_spare(outlines, name):
     for session in read_schedule(name, outlines).sessions:
@@ -58,13 +50,14 @@ def test_each_session_has_votes_and_those_of_lessons_that_it_teaches(outlines, n
 def test_an_afternoon_runs_by_the_clock_and_ends_three_hours_after_its_start(outlines, tmp_path, start, end):
     write_schedules(tmp_path, outlines, start, ["afternoon"])
     page = (tmp_path / "afternoon.html").read_text(encoding="utf-8")
-    (session,) = rows_of(page)
+    _, session = page.split('<section class="session">')
+    rows = re.findall(r"<tr><td>(\d\d:\d\d)</td><td>(\d+)[^<]*</td><td>(.*?)</td></tr>", session)
     now = read_start(start)
-    for shown, minutes, _ in session:
+    for shown, minutes, _ in rows:
         assert shown == clock(now)
         now += int(minutes)
     assert clock(now) == end and f"Ends at {end}" in page
-    assert any("Break" in words for _, _, words in session)
+    assert any("Break" in words for _, _, words in rows)
     assert {path.name for path in tmp_path.glob("*.html")} == {"index.html", "afternoon.html"}
 
 

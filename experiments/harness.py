@@ -104,7 +104,7 @@ class Settings:
     ) -> dict[str, Record]:
         """The records of all cells by key, see `cached`; the functions take the parts of a cell.
 
-        With a number of threads they are measured in a process beside this one. Where it dies, the cell is
+        With a number of threads they are measured in another process. Where it dies, the cell is
         named and left empty, and the next one gets a new process.
         """
         records, pool, spawn = {}, None, get_context("spawn")

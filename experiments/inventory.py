@@ -162,7 +162,7 @@ def words_of(item: Item, slug: str) -> str:
     return {mistake.slug: mistake.words for mistake in EXERCISES[item.function].mistakes}[slug]
 
 
-# ---- what is told apart
+# ---- what is separated
 
 
 def choices(records: Iterable[Record], form: str) -> dict[Misconception, dict[int, set[str]]]:

@@ -30,7 +30,7 @@ from tinytx_course.progress.predictions import OPEN, OutcomeCard
 THREADS = (1, 2)
 _CALLS = ("course.predict", "course.resolve")
 STEP = 1_000  # between the seeds of two runs
-_DRAWN_WITH = ("default_rng", "Random")  # what takes a seed first; torch is told in `_moved_seeds`
+_DRAWN_WITH = ("default_rng", "Random")  # what takes a seed first; torch is seeded in `_moved_seeds`
 
 
 def predictions(settings: Settings, *, lessons: Sequence[str] | None = None) -> pd.DataFrame:

@@ -43,7 +43,7 @@ def probe(train: Split, test: Split, columns: np.ndarray, test_columns: np.ndarr
 def lsa(texts: Sequence[str]) -> Callable[[Sequence[str]], np.ndarray]:
     """Latent semantic analysis of unlabelled texts: maps others to rows (N, `LSA_WIDTH`) of length 1.
 
-    TF-IDF of words, reduced by a truncated SVD: words of the same texts come near to each other.
+    TF-IDF of words, reduced by a truncated SVD: words that occur in the same texts come near to each other.
 
     References
     ----------
